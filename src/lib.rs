@@ -1,0 +1,13 @@
+//! One engine for Kluctl deployments, with two fronts: a controller for Flux and the `kluctl` command.
+//!
+//! Modules are listed in layer order; a layer uses only those above it in this list. `docs/architecture.md` has the whole
+//! picture and `tests/architecture.rs` enforces it.
+
+// Layer 0: words
+pub mod diagnostic;
+pub mod object;
+pub mod secret;
+pub mod yaml;
+
+// Layer 2: outside world
+pub mod tree;

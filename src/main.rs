@@ -1,0 +1,3 @@
+//! The `kluctl` command.
+
+fn main() {}

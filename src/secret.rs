@@ -1,0 +1,107 @@
+//! Values that must not be shown, and URLs that cannot leak what they carry.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+/// A secret value. `Debug`, `Display` and `Serialize` print `***`; [`Secret::reveal`] is the only way to the value.
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
+pub struct Secret<T>(T);
+
+impl<T> Secret<T> {
+    /// Wraps a value.
+    pub fn new(value: T) -> Self {
+        Self(value)
+    }
+
+    /// The value itself; to be used only where it leaves for its one purpose.
+    pub fn reveal(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T> fmt::Debug for Secret<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+impl<T> fmt::Display for Secret<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+impl<T> Serialize for Secret<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str("***")
+    }
+}
+
+/// Removes what a URL may carry in secret: the userinfo's password (or lone token) and the query string.
+///
+/// Works on any text that has the form `scheme://…`; other texts come back unchanged.
+pub fn redact_url(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return url.to_owned();
+    };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, tail) = rest.split_at(end);
+    let authority = match authority.rsplit_once('@') {
+        // The user name of an SSH address is not a secret and helps to find the repository.
+        Some((user, host)) if scheme == "ssh" && !user.contains(':') => format!("{user}@{host}"),
+        Some((_, host)) => format!("***@{host}"),
+        None => authority.to_owned(),
+    };
+    let tail = match tail.split_once('?') {
+        Some((path, _)) => format!("{path}?***"),
+        None => tail.to_owned(),
+    };
+    format!("{scheme}://{authority}{tail}")
+}
+
+/// Redacts every URL inside a longer text, for texts that come from elsewhere.
+pub fn redact_text(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for piece in text
+        .split_inclusive(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>'))
+    {
+        let body = piece.trim_end_matches(|c: char| {
+            c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>')
+        });
+        out.push_str(&redact_url(body));
+        out.push_str(&piece[body.len()..]);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_do_not_print() {
+        let secret = Secret::new("hunter2".to_owned());
+        let shown = format!("{secret} {secret:?} {}", serde_json::to_string(&secret).unwrap());
+        assert_eq!(shown, "*** *** \"***\"");
+        assert_eq!(secret.reveal(), "hunter2");
+    }
+
+    #[test]
+    fn urls_lose_passwords_and_queries() {
+        for (url, shown) in [
+            ("https://user:pw@git.example.com/a/b.git", "https://***@git.example.com/a/b.git"),
+            ("https://token@git.example.com/a", "https://***@git.example.com/a"),
+            ("ssh://git@git.example.com/a", "ssh://git@git.example.com/a"),
+            ("https://s3.example.com/x?X-Amz-Signature=abc", "https://s3.example.com/x?***"),
+            ("https://git.example.com/a@b", "https://git.example.com/a@b"),
+            ("plain text", "plain text"),
+        ] {
+            assert_eq!(redact_url(url), shown);
+        }
+        assert_eq!(
+            redact_text("unable to clone 'https://u:p@h/x': denied"),
+            "unable to clone 'https://***@h/x': denied"
+        );
+    }
+}

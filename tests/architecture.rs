@@ -1,0 +1,1 @@
+//! Checks the rules of `docs/architecture.md` against the source.
