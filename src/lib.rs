@@ -9,5 +9,11 @@ pub mod object;
 pub mod secret;
 pub mod yaml;
 
+// Layer 1: contracts
+pub mod schema;
+
 // Layer 2: outside world
 pub mod tree;
+
+// Layer 3: render
+pub mod deployment;
