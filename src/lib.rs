@@ -10,6 +10,7 @@ pub mod secret;
 pub mod yaml;
 
 // Layer 1: contracts
+pub mod observer;
 pub mod schema;
 
 // Layer 2: outside world
@@ -17,3 +18,6 @@ pub mod tree;
 
 // Layer 3: render
 pub mod deployment;
+
+// Layer 5: engine
+pub mod engine;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Inclusion;
 use crate::{
-    object::Object,
+    object::{Object, ObjectRef},
     schema::{ConflictRule, IgnoreRule, ObjectSelector},
 };
 
@@ -37,7 +37,7 @@ impl DesiredState {
 /// One deployment item after render and build.
 #[derive(Debug, Clone, Default)]
 pub struct DesiredItem {
-    /// Directory relative to the source root, empty for items without `path`.
+    /// Directory relative to the source root, `.` for the root itself, empty for items without `path`.
     pub dir: String,
     /// Tags in label order (engine reference 4.4).
     pub tags: Vec<String>,
@@ -59,7 +59,8 @@ pub struct DesiredItem {
     pub ignore_for_diff: Vec<IgnoreRule>,
 }
 
-/// A `get_image` placeholder and what it was resolved to, as listed by `list-images` and in results.
+/// A `get_image` placeholder and what it was resolved to, as listed by `list-images` and in results; also an entry that
+/// `--fixed-images-file` accepts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FixedImageUse {
@@ -67,18 +68,23 @@ pub struct FixedImageUse {
     pub image: String,
     /// The image put in place.
     pub result_image: String,
-    /// Namespace of the object, empty for none.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    /// The image that is deployed now, when the cluster was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deployed_image: Option<String>,
+    /// Namespace of the object as written in the manifest, empty for none.
+    #[serde(default)]
     pub namespace: String,
+    /// The object.
+    pub object: ObjectRef,
     /// `Kind/name` of the object.
     pub deployment: String,
-    /// Container name, when the field is part of a container.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub container: Option<String>,
+    /// Container name, empty when the field is not part of a container.
+    #[serde(default)]
+    pub container: String,
     /// Tags of the item.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deploy_tags: Vec<String>,
-    /// Directory of the item.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    /// Directory of the item, with a suffix `-<n>` for its further uses.
+    #[serde(default)]
     pub deployment_dir: String,
 }

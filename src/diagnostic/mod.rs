@@ -4,10 +4,12 @@
 //! line, controller) formats diagnostics at one place.
 
 mod class;
+mod excerpt;
 mod field_path;
 mod location;
 
 pub use class::Class;
+pub use excerpt::Excerpt;
 pub use field_path::{FieldPath, Segment};
 pub use location::{Position, SourceLocation};
 
@@ -22,6 +24,8 @@ pub struct Diagnostic {
     pub message: String,
     /// File, line and column, when the problem is in a file.
     pub at: Option<SourceLocation>,
+    /// The lines around `at`, when they can be shown.
+    pub excerpt: Option<Excerpt>,
     /// Path of the offending field, for example `spec.args.replicas`.
     pub field: Option<String>,
     /// The Kubernetes object concerned, as `namespace/Kind/name`.
@@ -41,6 +45,7 @@ impl Diagnostic {
             class,
             message: message.into(),
             at: None,
+            excerpt: None,
             field: None,
             object: None,
             expected: None,
@@ -53,6 +58,14 @@ impl Diagnostic {
     #[must_use]
     pub fn with_location(mut self, at: SourceLocation) -> Self {
         self.at = Some(at);
+        self
+    }
+
+    /// Adds the lines around the place given before; `text` is the file as the user wrote it.
+    #[must_use]
+    pub fn with_excerpt_of(mut self, text: &str) -> Self {
+        let position = self.at.as_ref().and_then(|at| at.position);
+        self.excerpt = position.and_then(|position| Excerpt::around(text, position));
         self
     }
 

@@ -1,7 +1,27 @@
-//! The files of a Kluctl project as typed values.
+//! The files of a Kluctl project as typed values, with the rules between their fields.
 
 mod conflict;
+mod deployment;
+mod git;
+mod images;
+mod item;
+mod oci;
 mod selector;
+mod vars;
+mod violation;
 
 pub use conflict::{ConflictAction, ConflictRule, IgnoreRule, OneOrMany};
+pub use deployment::DeploymentFile;
+pub use git::{GitProject, GitRef};
+pub use images::{FixedImage, FixedImages};
+pub use item::DeploymentItem;
+pub use oci::{OciProject, OciRef};
 pub use selector::ObjectSelector;
+pub use vars::{
+    AwsSecret, AzureSecret, ClusterData, ClusterObject, GcpSecret, GitFile, GitFiles,
+    GitFilesEntry, HttpRequest, VarsSource, VaultSecret,
+};
+pub use violation::{Violation, Violations};
+
+#[cfg(test)]
+mod tests;
