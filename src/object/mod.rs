@@ -1,8 +1,14 @@
 //! Kubernetes objects as JSON trees, without any client types.
 
+pub mod annotations;
+mod json_path;
+mod merge;
+pub mod order;
 mod path;
 mod reference;
 
+pub use json_path::{JsonPath, JsonPathError};
+pub use merge::merge;
 pub use path::{delete_at, get_at, get_at_mut, set_at};
 pub use reference::ObjectRef;
 

@@ -51,3 +51,43 @@ fn paths_read_set_and_delete() {
     assert_eq!(delete_at(&mut tree, &port), Some(json!(80)));
     assert_eq!(delete_at(&mut tree, &port), None);
 }
+
+#[test]
+fn merging_recurses_into_mappings_only() {
+    let mut base = json!({"a": {"x": 1, "y": [1, 2]}, "b": 1});
+    merge(&mut base, json!({"a": {"y": [3], "z": null}, "b": {"c": 1}}));
+    assert_eq!(base, json!({"a": {"x": 1, "y": [3], "z": null}, "b": {"c": 1}}));
+}
+
+#[test]
+fn annotations_follow_gos_booleans_and_numbered_keys() {
+    let object = Object::new(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x",
+        "labels": {"kluctl.io/tag-0": "a", "kluctl.io/tag-1": "b", "kluctl.io/tag-x": "c"},
+        "annotations": {
+            "kluctl.io/delete": "T", "kluctl.io/skip-delete": "yes", "kluctl.io/is-ready": "f",
+            "kluctl.io/ignore-diff-field": "a", "kluctl.io/ignore-diff-field-2": "b", "kluctl.io/ignore-diff-field-": "c",
+            "kluctl.io/ignore-diff-field-regex": "d", "kluctl.io/ignore-diff-field-x": "e",
+        }}}))
+    .unwrap();
+    assert!(annotations::is_delete(&object));
+    assert!(!annotations::is_skip_delete(&object), "not a boolean for Go");
+    assert_eq!(annotations::is_ready(&object), Some(false));
+    assert_eq!(annotations::numbered(&object, "kluctl.io/ignore-diff-field"), ["a", "c", "b"]);
+    assert_eq!(annotations::tags(&object), ["a", "b"]);
+}
+
+#[test]
+fn kinds_are_deleted_from_the_outside_in() {
+    let rank = order::delete_rank;
+    let ranks = [
+        rank("", "Namespace"),
+        rank("cert-manager.io", "Certificate"),
+        rank("apps", "Deployment"),
+        rank("", "ConfigMap"),
+        rank("rbac.authorization.k8s.io", "ClusterRole"),
+        rank("apiextensions.k8s.io", "CustomResourceDefinition"),
+    ];
+    assert!(ranks.is_sorted_by(|a, b| a < b), "{ranks:?}");
+    assert_eq!(rank("gateway.networking.k8s.io", "Gateway"), 1);
+    assert_eq!(rank("storage.k8s.io", "StorageClass"), 3);
+}
