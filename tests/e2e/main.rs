@@ -1,0 +1,58 @@
+//! End-to-end tests: the built `kluctl` against a real API server, real Flux controllers and a real Git server.
+//!
+//! One control plane serves the whole run. Every test gets a namespace of its own and a controller process that watches
+//! only this namespace, so that tests run side by side and may kill or starve their controller as they like.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
+#![allow(clippy::disallowed_methods)]
+
+mod deploy;
+mod support;
+
+use std::{process::ExitCode, sync::Arc};
+
+use libtest_mimic::{Arguments, Trial};
+use support::{Case, Suite};
+
+/// A test: its name and what to run.
+type Test = (&'static str, for<'a> fn(&'a mut Case) -> support::TestFuture<'a>);
+
+/// Makes a list of tests out of a module's async functions.
+#[macro_export]
+macro_rules! tests {
+    ($($name:ident),* $(,)?) => {
+        pub(crate) const TESTS: &[$crate::Test] =
+            &[$((concat!(module_path!(), "::", stringify!($name)), |case| Box::pin($name(case)))),*];
+    };
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let tests: Vec<Test> = [deploy::TESTS].concat();
+    if arguments.list {
+        let trials =
+            tests.into_iter().map(|(name, _)| Trial::test(short(name), || Ok(()))).collect();
+        return libtest_mimic::run(&arguments, trials).exit_code();
+    }
+    // Children are tied to the thread that starts them, so the suite starts, and ends, in the main thread.
+    let suite = match Suite::start() {
+        Ok(suite) => Arc::new(suite),
+        Err(error) => {
+            eprintln!("the control plane did not start: {error:#}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let trials = tests
+        .into_iter()
+        .map(|(name, run)| {
+            let suite = Arc::clone(&suite);
+            Trial::test(short(name), move || suite.run(short(name), run).map_err(Into::into))
+        })
+        .collect();
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    drop(suite);
+    conclusion.exit_code()
+}
+
+fn short(name: &'static str) -> &'static str {
+    name.trim_start_matches("e2e::")
+}

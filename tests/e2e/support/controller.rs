@@ -1,0 +1,135 @@
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail};
+
+/// A command whose process the kernel ends when the thread that starts it ends.
+pub(crate) fn tied(program: &Path) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "TERM", "--"]).arg(program).stdin(Stdio::null());
+    command
+}
+
+/// A running `kluctl controller run`.
+pub(crate) struct Controller {
+    child: Child,
+    pub(crate) log: PathBuf,
+    /// `host:port` of the health probes.
+    pub(crate) health: String,
+    /// `host:port` of the metrics.
+    pub(crate) metrics: String,
+}
+
+impl Controller {
+    /// Starts the controller for one namespace; returns once it reports that it is ready.
+    pub(crate) async fn start(
+        dir: &Path,
+        kubeconfig: &Path,
+        namespace: &str,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Result<Self> {
+        fs::create_dir_all(dir.join("tmp"))?;
+        let log = dir.join(format!("controller-{}.log", fs::read_dir(dir)?.count()));
+        let health = free_address()?;
+        let metrics = free_address()?;
+        let child = tied(Path::new(env!("CARGO_BIN_EXE_kluctl")))
+            .args(["controller", "run", "--log-level", "debug", "--log-encoding", "json"])
+            .arg("--kubeconfig")
+            .arg(kubeconfig)
+            .args(["--namespace", namespace, "--controller-namespace", namespace])
+            .args(["--health-probe-bind-address", &health, "--metrics-bind-address", &metrics])
+            .args(arguments)
+            .env("TMPDIR", dir.join("tmp"))
+            .envs(environment.iter().copied())
+            .stdout(File::create(&log)?)
+            .stderr(File::options().append(true).open(&log)?)
+            .spawn()
+            .context("kluctl controller run")?;
+        let mut controller = Self { child, log, health, metrics };
+        controller.wait_until_healthy().await?;
+        Ok(controller)
+    }
+
+    async fn wait_until_healthy(&mut self) -> Result<()> {
+        let url = format!("http://{}/healthz", self.health);
+        let deadline = Instant::now() + Duration::from_secs(30);
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                bail!("the controller ended with {status}:\n{}", self.log_tail(40));
+            }
+            if reqwest::get(&url).await.is_ok_and(|response| response.status().is_success()) {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                bail!("the controller is not healthy within 30 s:\n{}", self.log_tail(40));
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// The process id, for measurements.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Ends it as a node does: SIGTERM, then waiting up to `grace`.
+    pub(crate) async fn terminate(&mut self, grace: Duration) -> Result<ExitStatus> {
+        self.signal("TERM")?;
+        let deadline = Instant::now() + grace;
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status);
+            }
+            if Instant::now() > deadline {
+                self.kill()?;
+                bail!(
+                    "the controller did not end within {grace:?} of SIGTERM:\n{}",
+                    self.log_tail(40)
+                );
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Ends it without any warning.
+    pub(crate) fn kill(&mut self) -> Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
+    /// Sends a signal by name.
+    pub(crate) fn signal(&self, name: &str) -> Result<()> {
+        Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status()?;
+        Ok(())
+    }
+
+    /// The whole log so far.
+    pub(crate) fn log_text(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// The last lines of the log.
+    pub(crate) fn log_tail(&self, lines: usize) -> String {
+        let text = self.log_text();
+        let all: Vec<&str> = text.lines().collect();
+        all[all.len().saturating_sub(lines)..].join("\n")
+    }
+}
+
+impl Drop for Controller {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// A loopback address with a port that was free a moment ago.
+pub(crate) fn free_address() -> Result<String> {
+    Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string())
+}
