@@ -10,6 +10,7 @@ pub mod secret;
 pub mod yaml;
 
 // Layer 1: contracts
+pub mod api;
 pub mod observer;
 pub mod schema;
 
