@@ -17,6 +17,12 @@ pub mod schema;
 // Layer 2: outside world
 pub mod tree;
 
+pub mod net;
+
+pub mod archive;
+
+pub mod artifact;
+
 // Layer 3: render
 pub mod deployment;
 

@@ -1,0 +1,190 @@
+use std::{path::Path, time::Duration};
+
+use futures::StreamExt;
+use reqwest::{Client, StatusCode, Url};
+use tokio::{
+    fs::File,
+    io::{AsyncWriteExt, BufWriter},
+    time::Instant,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{Artifact, ArtifactError, Digest};
+use crate::{
+    archive::UnpackLimits,
+    net::{Failure, NetError, RetryPolicy, jitter, retry_after, sleep, stream_bounded},
+    secret::redact_url,
+};
+
+/// Bounds and patience for one artifact.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FetchOptions {
+    /// The largest file that is downloaded, in bytes.
+    pub max_download: u64,
+    /// Bounds for unpacking.
+    pub unpack: UnpackLimits,
+    /// Second attempts on connection errors, 429 and 5xx.
+    pub retry: RetryPolicy,
+    /// Time for everything, waits between attempts included.
+    pub timeout: Duration,
+    /// Value of `SOURCE_CONTROLLER_LOCALHOST`: host to download from instead of the URL's.
+    pub localhost: Option<String>,
+}
+
+impl Default for FetchOptions {
+    /// 256 MiB, Flux's 9 retries, 5 minutes.
+    fn default() -> Self {
+        Self {
+            max_download: 256 << 20,
+            unpack: UnpackLimits::default(),
+            retry: RetryPolicy::flux(9),
+            timeout: Duration::from_mins(5),
+            localhost: None,
+        }
+    }
+}
+
+/// How one attempt ended without the file.
+enum Stop {
+    /// Another attempt may help.
+    Again {
+        failure: Failure,
+        message: String,
+    },
+    Final(ArtifactError),
+}
+
+/// Downloads the artifact to `target` and compares size and digest. On success `target` holds exactly the announced bytes.
+/// The file is left behind on failure; the caller's directory is temporary.
+pub(super) async fn download(
+    client: &Client,
+    artifact: &Artifact,
+    options: &FetchOptions,
+    target: &Path,
+    cancel: &CancellationToken,
+) -> Result<u64, ArtifactError> {
+    let url = super::locate(&artifact.url, options.localhost.as_deref())?;
+    let shown = redact_url(url.as_str());
+    let limit = options.max_download;
+    if artifact.size.is_some_and(|size| size > limit) {
+        return Err(ArtifactError::TooLarge { url: shown, limit });
+    }
+    let mut run = Download { client, artifact, limit, target, url, shown, received: 0 };
+    let deadline = Instant::now() + options.timeout;
+    let work = cancel.run_until_cancelled(run.with_retries(&options.retry, cancel));
+    match tokio::time::timeout_at(deadline, work).await {
+        Ok(Some(result)) => result,
+        Ok(None) => Err(ArtifactError::Cancelled),
+        Err(_) => Err(ArtifactError::Deadline {
+            url: run.shown,
+            seconds: options.timeout.as_secs(),
+            received: run.received,
+        }),
+    }
+}
+
+struct Download<'a> {
+    client: &'a Client,
+    artifact: &'a Artifact,
+    limit: u64,
+    target: &'a Path,
+    url: Url,
+    shown: String,
+    received: u64,
+}
+
+impl Download<'_> {
+    async fn with_retries(
+        &mut self,
+        retry: &RetryPolicy,
+        cancel: &CancellationToken,
+    ) -> Result<u64, ArtifactError> {
+        let mut attempts = 1;
+        loop {
+            match self.attempt().await {
+                Ok(()) => return Ok(self.received),
+                Err(Stop::Final(error)) => return Err(error),
+                Err(Stop::Again { failure, message }) => {
+                    let Some(wait) = retry.wait(attempts, failure, jitter()) else {
+                        let url = self.shown.clone();
+                        return Err(ArtifactError::Unavailable { url, attempts, message });
+                    };
+                    tracing::debug!(url = %self.shown, attempts, message, ?wait, "artifact: trying again");
+                    sleep(wait, cancel).await.map_err(|_| ArtifactError::Cancelled)?;
+                    attempts += 1;
+                }
+            }
+        }
+    }
+
+    async fn attempt(&mut self) -> Result<(), Stop> {
+        self.received = 0;
+        let response = self.client.get(self.url.clone()).send().await;
+        let response =
+            response.map_err(|error| self.stop(NetError::from_reqwest(&self.url, error)))?;
+        let status = response.status();
+        if status != StatusCode::OK {
+            let url = self.shown.clone();
+            return Err(match status.as_u16() {
+                404 | 410 => Stop::Final(ArtifactError::StorageGone { url }),
+                code @ (408 | 429 | 500 | 502..=599) => Stop::Again {
+                    failure: Failure::Status { code, retry_after: retry_after(response.headers()) },
+                    message: format!("the source's storage answered {status}"),
+                },
+                status => Stop::Final(ArtifactError::Refused { url, status }),
+            });
+        }
+        if response.content_length().is_some_and(|length| length > self.limit) {
+            return Err(self.too_large());
+        }
+        let actual = self.write(response).await?;
+        if actual == self.artifact.digest {
+            return Ok(());
+        }
+        Err(Stop::Final(ArtifactError::DigestMismatch {
+            url: self.shown.clone(),
+            expected: self.artifact.digest.clone(),
+            actual,
+            received: self.received,
+        }))
+    }
+
+    /// Streams the body to the target file, and returns its digest.
+    async fn write(&mut self, response: reqwest::Response) -> Result<Digest, Stop> {
+        let cannot_write = |error: std::io::Error| {
+            Stop::Final(ArtifactError::Cache {
+                path: self.target.display().to_string(),
+                message: error.to_string(),
+            })
+        };
+        let file = File::create(self.target).await.map_err(cannot_write)?;
+        let mut file = BufWriter::with_capacity(256 << 10, file);
+        let mut hasher = self.artifact.digest.hasher();
+        let mut body = std::pin::pin!(stream_bounded(response, self.limit));
+        while let Some(chunk) = body.next().await {
+            let chunk = chunk.map_err(|error| self.stop(error))?;
+            self.received += chunk.len() as u64;
+            hasher.update(&chunk);
+            file.write_all(&chunk).await.map_err(cannot_write)?;
+        }
+        file.flush().await.map_err(cannot_write)?;
+        Ok(hasher.finish())
+    }
+
+    fn stop(&self, error: NetError) -> Stop {
+        match error {
+            NetError::TooLarge { .. } => self.too_large(),
+            NetError::Cancelled => Stop::Final(ArtifactError::Cancelled),
+            error => match error.failure() {
+                Failure::Final => {
+                    Stop::Final(ArtifactError::Net { url: self.shown.clone(), source: error })
+                }
+                failure => Stop::Again { failure, message: error.to_string() },
+            },
+        }
+    }
+
+    fn too_large(&self) -> Stop {
+        Stop::Final(ArtifactError::TooLarge { url: self.shown.clone(), limit: self.limit })
+    }
+}

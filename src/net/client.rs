@@ -1,0 +1,174 @@
+use std::{sync::Arc, time::Duration};
+
+use reqwest::{Client, Url, redirect};
+use rustls::{
+    ClientConfig, RootCertStore,
+    crypto::ring,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+};
+
+use super::{NetError, host_of};
+use crate::secret::Secret;
+
+/// Redirects followed within one host before giving up.
+const MAX_REDIRECTS: usize = 5;
+
+/// A client certificate and its key.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Identity {
+    /// Certificate chain, PEM.
+    pub certificate: Vec<u8>,
+    /// Private key, PEM.
+    pub key: Secret<Vec<u8>>,
+}
+
+/// Which proxy requests take.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub enum Proxy {
+    /// None, whatever the environment says.
+    #[default]
+    Direct,
+    /// As `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` say. Only fronts choose this.
+    Environment,
+    /// This one for all requests.
+    Address {
+        /// `http://` or `https://` address.
+        url: String,
+        /// User name and password for the proxy.
+        credentials: Option<(String, Secret<String>)>,
+    },
+}
+
+/// What a client is made of. [`Default`] suits a public host.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ClientOptions {
+    /// The `User-Agent` header.
+    pub user_agent: String,
+    /// Time for DNS, TCP and TLS.
+    pub connect_timeout: Duration,
+    /// The longest silence while an answer is awaited or read.
+    pub read_timeout: Duration,
+    /// Certificates (PEM) trusted beside the system's.
+    pub ca_bundle: Option<Vec<u8>>,
+    /// Client certificate, for servers that ask for one.
+    pub identity: Option<Identity>,
+    /// The way out.
+    pub proxy: Proxy,
+}
+
+impl Default for ClientOptions {
+    fn default() -> Self {
+        Self {
+            user_agent: concat!("flux-kluctl-controller/", env!("CARGO_PKG_VERSION")).to_owned(),
+            connect_timeout: Duration::from_secs(10),
+            read_timeout: Duration::from_secs(30),
+            ca_bundle: None,
+            identity: None,
+            proxy: Proxy::Direct,
+        }
+    }
+}
+
+/// An HTTP client. It follows redirects only within scheme-safe requests to the same host, and never decompresses bodies.
+/// Clients hold a connection pool: make one per set of options and share it.
+///
+/// # Errors
+/// [`NetError::Setup`] when a certificate, key or proxy address cannot be used.
+pub fn client(options: &ClientOptions) -> Result<Client, NetError> {
+    let tls = tls_config(options.ca_bundle.as_deref(), options.identity.as_ref())?;
+    let mut builder = Client::builder()
+        .tls_backend_preconfigured(tls)
+        .user_agent(&options.user_agent)
+        .connect_timeout(options.connect_timeout)
+        .read_timeout(options.read_timeout)
+        .pool_idle_timeout(Duration::from_secs(30))
+        .referer(false)
+        .redirect(redirect::Policy::custom(|attempt| {
+            match refuse_redirect(attempt.previous(), attempt.url()) {
+                Some(reason) => attempt.error(reason),
+                None => attempt.follow(),
+            }
+        }));
+    match &options.proxy {
+        Proxy::Environment => {}
+        Proxy::Direct => builder = builder.no_proxy(),
+        Proxy::Address { url, credentials } => {
+            let mut proxy = reqwest::Proxy::all(url).map_err(|error| setup("proxy", error))?;
+            if let Some((user, password)) = credentials {
+                proxy = proxy.basic_auth(user, password.reveal());
+            }
+            builder = builder.no_proxy().proxy(proxy);
+        }
+    }
+    builder.build().map_err(|error| setup("HTTP client", error))
+}
+
+/// Why a redirect is not followed; `None` when it may be. `previous` starts with the URL first asked for.
+pub(super) fn refuse_redirect(previous: &[Url], next: &Url) -> Option<String> {
+    let first = previous.first()?;
+    if previous.len() > MAX_REDIRECTS {
+        return Some(format!("more than {MAX_REDIRECTS} redirects in a row"));
+    }
+    if first.host_str() != next.host_str()
+        || (first.scheme() == next.scheme() && !same_port(first, next))
+    {
+        return Some(format!("it leads to another host, {}", host_of(next)));
+    }
+    match (first.scheme(), next.scheme()) {
+        ("http", "http" | "https") | ("https", "https") => None,
+        (_, scheme) => Some(format!("it leads to {scheme}:// on {}", host_of(next))),
+    }
+}
+
+fn same_port(a: &Url, b: &Url) -> bool {
+    a.port_or_known_default() == b.port_or_known_default()
+}
+
+/// TLS settings: system certificates plus `ca_bundle`, ring, and a client certificate if given.
+///
+/// # Errors
+/// [`NetError::Setup`] when PEM data cannot be used.
+fn tls_config(
+    ca_bundle: Option<&[u8]>,
+    identity: Option<&Identity>,
+) -> Result<ClientConfig, NetError> {
+    let provider = Arc::new(ring::default_provider());
+    let extra = ca_bundle.map(parse_certificates).transpose()?.unwrap_or_default();
+    let has_extra = !extra.is_empty();
+    let builder = ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| setup("TLS", error))?;
+    let builder = match rustls_platform_verifier::Verifier::new_with_extra_roots(extra, provider) {
+        Ok(verifier) => builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)),
+        Err(error) if has_extra => return Err(setup("CA bundle", error)),
+        // A system without certificates can still talk plain HTTP; HTTPS then fails as untrusted.
+        Err(_) => builder.with_root_certificates(RootCertStore::empty()),
+    };
+    match identity {
+        None => Ok(builder.with_no_client_auth()),
+        Some(identity) => {
+            let chain = CertificateDer::pem_slice_iter(&identity.certificate)
+                .collect::<Result<Vec<_>, _>>()
+                .map_err(|error| setup("client certificate", error))?;
+            let key = PrivateKeyDer::from_pem_slice(identity.key.reveal())
+                .map_err(|error| setup("client certificate's key", error))?;
+            builder
+                .with_client_auth_cert(chain, key)
+                .map_err(|error| setup("client certificate", error))
+        }
+    }
+}
+
+fn parse_certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, NetError> {
+    let certificates = CertificateDer::pem_slice_iter(pem)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| setup("CA bundle", error))?;
+    if certificates.is_empty() {
+        return Err(setup("CA bundle", "holds no certificate in PEM form"));
+    }
+    Ok(certificates)
+}
+
+fn setup(what: &'static str, error: impl std::fmt::Display) -> NetError {
+    NetError::Setup { what, message: crate::secret::redact_text(&error.to_string()) }
+}
