@@ -15,13 +15,10 @@ pub mod observer;
 pub mod schema;
 
 // Layer 2: outside world
-pub mod tree;
-
-pub mod net;
-
 pub mod archive;
-
 pub mod artifact;
+pub mod net;
+pub mod tree;
 
 // Layer 3: render
 pub mod deployment;
