@@ -17,6 +17,7 @@ pub mod schema;
 // Layer 2: outside world
 pub mod archive;
 pub mod artifact;
+pub mod cluster;
 pub mod net;
 pub mod tree;
 

@@ -1,0 +1,363 @@
+//! Requests on objects: one HTTP exchange each, with a timeout, and an [`ApiOutcome`] in any case.
+
+use std::{hash::Hasher, time::Duration};
+
+use http::{HeaderMap, Method, Request, header};
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use super::{
+    ApiKind, ApiOutcome, Cluster, FIELD_MANAGER,
+    outcome::{Refusal, classify},
+};
+
+/// What came of a request, and what the API server remarked beside it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// What came of it.
+    pub outcome: ApiOutcome,
+    /// Texts of `Warning` headers.
+    pub warnings: Vec<String>,
+}
+
+impl From<ApiOutcome> for Answer {
+    fn from(outcome: ApiOutcome) -> Self {
+        Self { outcome, warnings: Vec::new() }
+    }
+}
+
+/// Whether a write is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteMode {
+    /// The change is made.
+    Real,
+    /// The server does everything but store the change.
+    DryRun,
+}
+
+impl WriteMode {
+    fn query(self) -> &'static str {
+        match self {
+            Self::Real => "",
+            Self::DryRun => "&dryRun=All",
+        }
+    }
+}
+
+/// How an object is deleted.
+#[derive(Debug, Clone, Copy)]
+pub struct DeleteMode<'a> {
+    /// Whether it is meant.
+    pub write: WriteMode,
+    /// Delete only the object with this UID, not another one of the same name.
+    pub uid: Option<&'a str>,
+}
+
+/// One HTTP exchange.
+pub(super) struct Call {
+    pub(super) method: Method,
+    pub(super) path: String,
+    pub(super) accept: &'static str,
+    pub(super) content_type: Option<&'static str>,
+    pub(super) etag: Option<String>,
+    pub(super) body: Vec<u8>,
+}
+
+impl Call {
+    pub(super) fn get(path: String) -> Self {
+        Self {
+            method: Method::GET,
+            path,
+            accept: "application/json",
+            content_type: None,
+            etag: None,
+            body: Vec::new(),
+        }
+    }
+
+    fn write(method: Method, path: String, content_type: &'static str, body: Vec<u8>) -> Self {
+        Self { method, content_type: Some(content_type), body, ..Self::get(path) }
+    }
+}
+
+/// The answer to a [`Call`] before it is judged.
+pub(super) struct Raw {
+    pub(super) status: u16,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Vec<u8>,
+}
+
+impl Raw {
+    /// The body of a success, or what the answer stands for otherwise.
+    pub(super) fn into_value(self) -> Result<Value, ApiOutcome> {
+        if (200..300).contains(&self.status) {
+            return serde_json::from_slice(&self.body).map_err(|error| {
+                ApiOutcome::Transient(format!("the answer is not JSON: {error}"))
+            });
+        }
+        let retry_after = retry_after(&self.headers);
+        Err(classify(&Refusal { status: self.status, retry_after, body: &self.body }))
+    }
+}
+
+impl Cluster {
+    /// Reads an object. Transient failures are retried by the cluster's policy.
+    pub async fn get(&self, kind: &ApiKind, namespace: Option<&str>, name: &str) -> Answer {
+        let path = kind.path(namespace, Some(name));
+        self.retried(|| Call::get(path.clone())).await
+    }
+
+    /// Reads whatever a path holds, with retries.
+    pub(super) async fn get_path(&self, path: String) -> Answer {
+        self.retried(|| Call::get(path.clone())).await
+    }
+
+    /// Reads all objects of a kind with a label selector, in one namespace or (with `None`) in all, page by page.
+    /// `apiVersion` and `kind`, which lists leave out, are filled in. Transient failures are retried; a list that changes
+    /// so fast that its pages expire is read in one piece.
+    ///
+    /// # Errors
+    /// The outcome that ended the attempt.
+    pub async fn list(
+        &self,
+        kind: &ApiKind,
+        namespace: Option<&str>,
+        selector: &str,
+    ) -> Result<Vec<Value>, ApiOutcome> {
+        let base = kind.path(namespace, None);
+        let selector = encode(selector);
+        let mut limit = "&limit=500";
+        let mut next = String::new();
+        let mut items = Vec::new();
+        loop {
+            let path = format!("{base}?labelSelector={selector}{limit}{next}");
+            let mut page = match self.retried(|| Call::get(path.clone())).await.outcome {
+                ApiOutcome::Done(page) => page,
+                ApiOutcome::Expired(_) if !limit.is_empty() => {
+                    (limit, next) = ("", String::new());
+                    items.clear();
+                    continue;
+                }
+                outcome => return Err(outcome),
+            };
+            if let Value::Array(found) = page["items"].take() {
+                items.extend(found);
+            }
+            match page["metadata"]["continue"].as_str() {
+                Some(token) if !token.is_empty() => next = format!("&continue={}", encode(token)),
+                _ => break,
+            }
+        }
+        for item in &mut items {
+            item["apiVersion"] = kind.api_version().into();
+            item["kind"] = kind.kind.clone().into();
+        }
+        Ok(items)
+    }
+
+    /// Applies an object server-side as field manager `kluctl`; `force` takes over fields of other managers. Sent once:
+    /// what follows is decided by `apply::decide`.
+    pub async fn apply(
+        &self,
+        kind: &ApiKind,
+        object: &Value,
+        mode: WriteMode,
+        force: bool,
+    ) -> Answer {
+        let path = self.object_path(kind, object);
+        let path = format!("{path}?fieldManager={FIELD_MANAGER}&force={force}{}", mode.query());
+        self.once(Call::write(Method::PATCH, path, "application/apply-patch+yaml", bytes(object)))
+            .await
+    }
+
+    /// Replaces an object by a complete one, which carries the `resourceVersion` it is meant for. Sent once.
+    pub async fn replace(&self, kind: &ApiKind, object: &Value, mode: WriteMode) -> Answer {
+        let path = self.object_path(kind, object);
+        let path = format!("{path}?fieldManager={FIELD_MANAGER}{}", mode.query());
+        self.once(Call::write(Method::PUT, path, "application/json", bytes(object))).await
+    }
+
+    /// Deletes an object, its dependents being collected in the background. The outcome holds the object when it is still
+    /// there (finalizers, grace period) and a `Status` when it is gone. Transient failures are retried.
+    pub async fn delete(
+        &self,
+        kind: &ApiKind,
+        namespace: Option<&str>,
+        name: &str,
+        mode: DeleteMode<'_>,
+    ) -> Answer {
+        let path = kind.path(namespace, Some(name));
+        let mut options = json!({
+            "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background",
+        });
+        if let Some(uid) = mode.uid {
+            options["preconditions"] = json!({ "uid": uid });
+        }
+        if mode.write == WriteMode::DryRun {
+            options["dryRun"] = json!(["All"]);
+        }
+        let body = bytes(&options);
+        self.retried(|| Call::write(Method::DELETE, path.clone(), "application/json", body.clone()))
+            .await
+    }
+
+    fn object_path(&self, kind: &ApiKind, object: &Value) -> String {
+        let metadata = &object["metadata"];
+        let default = self.client().default_namespace();
+        let namespace = metadata["namespace"].as_str().filter(|namespace| !namespace.is_empty());
+        let namespace = kind.namespaced.then(|| namespace.unwrap_or(default));
+        kind.path(namespace, metadata["name"].as_str())
+    }
+
+    /// Sends a request until it succeeds, fails for good, or was sent often enough.
+    async fn retried(&self, call: impl Fn() -> Call) -> Answer {
+        let mut sent = 0;
+        loop {
+            let call = call();
+            let seed = seed_of(&call.path);
+            let answer = self.once(call).await;
+            sent += 1;
+            match self.options().retry.pause(sent, &answer.outcome, seed) {
+                Some(pause) => tokio::time::sleep(pause).await,
+                None => return answer,
+            }
+        }
+    }
+
+    /// Sends a request once and judges the answer.
+    async fn once(&self, call: Call) -> Answer {
+        let raw = match self.exchange(call).await {
+            Ok(raw) => raw,
+            Err(outcome) => return outcome.into(),
+        };
+        let warnings = raw.headers.get_all(header::WARNING).iter();
+        let warnings = warnings.filter_map(|value| warning_text(value.to_str().ok()?)).collect();
+        let outcome = match raw.into_value() {
+            Ok(value) => ApiOutcome::Done(value),
+            Err(outcome) => outcome,
+        };
+        Answer { outcome, warnings }
+    }
+
+    /// One HTTP exchange within the limits. A place in the queue is held from sending to the last byte; the timeout does
+    /// not count the time spent queueing.
+    pub(super) async fn exchange(&self, call: Call) -> Result<Raw, ApiOutcome> {
+        let mut request = Request::builder()
+            .method(call.method)
+            .uri(call.path)
+            .header(header::ACCEPT, call.accept);
+        if let Some(content_type) = call.content_type {
+            request = request.header(header::CONTENT_TYPE, content_type);
+        }
+        if let Some(etag) = call.etag {
+            request = request.header(header::IF_NONE_MATCH, etag);
+        }
+        let request = request
+            .body(Body::from(call.body))
+            .map_err(|error| ApiOutcome::Unexpected(format!("cannot form the request: {error}")))?;
+        let _place = self.0.requests.acquire().await.map_err(|_| ApiOutcome::Interrupted)?;
+        let limit = self.options().request_timeout;
+        match tokio::time::timeout(limit, receive(self.client(), request)).await {
+            Ok(Ok(raw)) => Ok(raw),
+            Ok(Err(error)) => Err(broken(&error)),
+            Err(_) => {
+                Err(ApiOutcome::Timeout(format!("no answer within {} s", limit.as_secs_f32())))
+            }
+        }
+    }
+}
+
+async fn receive(client: &kube::Client, request: Request<Body>) -> Result<Raw, kube::Error> {
+    let response = client.send(request).await?;
+    let (parts, body) = response.into_parts();
+    let body = body.collect_bytes().await?.to_vec();
+    Ok(Raw { status: parts.status.as_u16(), headers: parts.headers, body })
+}
+
+/// What a failed exchange stands for: credentials that could not be obtained, or a broken connection.
+fn broken(error: &kube::Error) -> ApiOutcome {
+    let text = chain(error);
+    match error {
+        kube::Error::Auth(_) => ApiOutcome::Unauthorized(text),
+        kube::Error::HttpError(_) | kube::Error::BuildRequest(_) => ApiOutcome::Unexpected(text),
+        _ => ApiOutcome::Transient(text),
+    }
+}
+
+/// An error and its causes in one line, each text once.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        next = cause.source();
+    }
+    crate::secret::redact_text(&text)
+}
+
+fn bytes(value: &Value) -> Vec<u8> {
+    value.to_string().into_bytes()
+}
+
+fn seed_of(text: &str) -> u64 {
+    let mut hasher = std::hash::DefaultHasher::new();
+    hasher.write(text.as_bytes());
+    hasher.finish()
+}
+
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds))
+}
+
+/// The text of a `Warning` header (RFC 7234, 5.5), for example `299 - "deprecated"`.
+fn warning_text(value: &str) -> Option<String> {
+    let (_, quoted) = value.split_once('"')?;
+    let mut text = String::new();
+    let mut chars = quoted.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' => break,
+            '\\' => text.extend(chars.next()),
+            c => text.push(c),
+        }
+    }
+    Some(text)
+}
+
+/// Percent-encodes everything but unreserved characters.
+pub(super) fn encode(text: &str) -> String {
+    use std::fmt::Write as _;
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            // Writing to a string cannot fail.
+            let _ignored = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_are_unquoted() {
+        assert_eq!(
+            warning_text(r#"299 - "unknown field \"spec.x\"" "date""#).as_deref(),
+            Some(r#"unknown field "spec.x""#)
+        );
+        assert_eq!(warning_text("299 -"), None);
+    }
+
+    #[test]
+    fn queries_are_encoded() {
+        assert_eq!(encode("kluctl.io/discriminator=a b"), "kluctl.io%2Fdiscriminator%3Da%20b");
+    }
+}
