@@ -1,7 +1,9 @@
 //! The Kubernetes API as this program uses it: which kinds there are, requests on objects as JSON, and what came of them.
 
 mod clock;
+pub mod connect;
 mod discovery;
+pub mod kubeconfig;
 mod observe;
 mod outcome;
 mod request;
@@ -117,3 +119,5 @@ impl std::fmt::Debug for Cluster {
     }
 }
 
+#[cfg(test)]
+mod tests;

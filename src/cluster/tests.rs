@@ -1,0 +1,2 @@
+mod connect;
+mod kubeconfig;
