@@ -1,16 +1,15 @@
 """Flux's source-controller and notification-controller, run outside of the cluster against a local control plane."""
 
+import json
+import os
+import shutil
 import urllib.request
+from pathlib import Path
 
 from control_plane import ControlPlane
 from processes import free_ports
 
-# notification-controller looks only at kind, namespace and name, yet its CRDs list the kinds that they allow.
-KIND = "KluctlDeployment"
-KIND_ENUMS = {
-    "alerts.notification.toolkit.fluxcd.io": "spec/properties/eventSources/items/properties/kind/enum",
-    "receivers.notification.toolkit.fluxcd.io": "spec/properties/resources/items/properties/kind/enum",
-}
+CHECKOUT = Path(__file__).resolve().parent.parent.parent
 
 
 class Flux:
@@ -61,10 +60,19 @@ class Flux:
             )
 
     def _install_crds(self) -> None:
+        """Flux's CRDs, with our component on top, as a user would combine them."""
         kubectl = self.control_plane.kubectl
-        crds = self.control_plane.programs.parent / "crds" / "flux"
-        kubectl("apply", "--server-side", f"--filename={crds / 'source-controller'}", f"--filename={crds / 'notification-controller'}")
+        overlay = self.control_plane.state / "flux"
+        crds = []
+        for source in sorted((self.control_plane.programs.parent / "crds" / "flux").glob("*/*.yaml")):
+            overlay.mkdir(exist_ok=True)
+            shutil.copy(source, overlay)  # kustomize reads no files outside of the kustomization's directory
+            crds.append(source.name)
+        component = CHECKOUT / "config" / "flux" / "components" / "notification"
+        kustomization = {"resources": crds, "components": [os.path.relpath(component, overlay.resolve())]}
+        (overlay / "kustomization.yaml").write_text(json.dumps(kustomization))
         kubectl("create", "namespace", self.namespace)
+        kubectl("apply", "--server-side", f"--kustomize={overlay}")
         kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
 
 
