@@ -71,6 +71,12 @@ class ControlPlane:
         command = [self.programs / "kubectl", f"--kubeconfig={self.kubeconfig}", *arguments]
         return subprocess.run(command, input=stdin, check=True, capture_output=True, text=True).stdout
 
+    def restart_api_server(self) -> None:
+        """Kills the API server, starts it again with the same data and port, and returns when it is ready."""
+        self.processes.kill("kube-apiserver")
+        self._start_api_server()
+        self.processes.wait_until("kube-apiserver ready", self._ready, timeout=60, interval=0.05)
+
     def _start_etcd(self) -> None:
         self.processes.start("etcd", [
             self.programs / "etcd",

@@ -73,6 +73,13 @@ class Processes:
             child.wait()
         self.children = [(name, other) for name, other in self.children if other is not child]
 
+    def kill(self, name: str) -> None:
+        """Ends the children of this name at once."""
+        for child in [child for other, child in self.children if other == name]:
+            child.kill()
+            child.wait()
+        self.children = [(other, child) for other, child in self.children if other != name]
+
     def kill_all(self) -> None:
         """Ends all children at once, the latest first: what a cluster on loopback holds is not meant to outlive it."""
         for _, child in reversed(self.children):

@@ -4,8 +4,23 @@
 //! only this namespace, so that tests run side by side and may kill or starve their controller as they like.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
 #![allow(clippy::disallowed_methods)]
+#![allow(
+    clippy::case_sensitive_file_extension_comparisons,
+    reason = "these are names that the tests made up"
+)]
+#![allow(clippy::format_push_string, clippy::unused_self, clippy::format_collect)]
 
+mod access;
+mod deletion;
+mod dependencies;
 mod deploy;
+mod events;
+mod git_includes;
+mod install;
+mod operations;
+mod real_projects;
+mod recovery;
+mod source;
 mod support;
 
 use std::{process::ExitCode, sync::Arc};
@@ -27,7 +42,20 @@ macro_rules! tests {
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let tests: Vec<Test> = [deploy::TESTS].concat();
+    let tests: Vec<Test> = [
+        access::TESTS,
+        deletion::TESTS,
+        dependencies::TESTS,
+        deploy::TESTS,
+        events::TESTS,
+        git_includes::TESTS,
+        install::TESTS,
+        operations::TESTS,
+        real_projects::TESTS,
+        recovery::TESTS,
+        source::TESTS,
+    ]
+    .concat();
     if arguments.list {
         let trials =
             tests.into_iter().map(|(name, _)| Trial::test(short(name), || Ok(()))).collect();

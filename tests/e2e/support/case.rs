@@ -27,12 +27,14 @@ pub(crate) struct Case {
     pub(crate) namespace: String,
     /// A directory for this test alone.
     pub(crate) dir: PathBuf,
+    /// An administrator's kubeconfig.
+    pub(crate) kubeconfig: PathBuf,
     pub(crate) controllers: Vec<Controller>,
     pub(crate) suite: Arc<Suite>,
 }
 
 /// How long a test waits for something that should happen within a second or two.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 impl Case {
     /// Creates the namespace and the directory.
@@ -42,8 +44,14 @@ impl Case {
         let namespace = namespace.trim_end_matches('-').to_owned();
         let dir = suite.state.path().join(&namespace);
         fs::create_dir_all(&dir)?;
-        let case =
-            Self { client: suite.client.clone(), namespace, dir, controllers: Vec::new(), suite };
+        let case = Self {
+            client: suite.client.clone(),
+            namespace,
+            dir,
+            kubeconfig: suite.kubeconfig.clone(),
+            controllers: Vec::new(),
+            suite,
+        };
         case.apply(
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": case.namespace}}),
         )
@@ -68,14 +76,9 @@ impl Case {
             all.push(events.as_str());
         }
         all.extend(arguments);
-        let controller = Controller::start(
-            &self.dir,
-            &self.suite.kubeconfig,
-            &self.namespace,
-            &all,
-            environment,
-        )
-        .await?;
+        let controller =
+            Controller::start(&self.dir, &self.kubeconfig, &self.namespace, &all, environment)
+                .await?;
         self.controllers.push(controller);
         self.controllers.last_mut().context("just pushed")
     }
@@ -234,6 +237,93 @@ impl Case {
             "apiVersion": "flux.kluctl.io/v1alpha1", "kind": "KluctlDeployment",
             "metadata": {"name": name, "namespace": self.namespace}, "spec": all,
         })
+    }
+
+    /// Creates a repository and its GitRepository, and a KluctlDeployment of the same name with the arg `namespace`.
+    pub(crate) async fn deploy_project(
+        &self,
+        name: &str,
+        files: &[(&str, &str)],
+        spec: Value,
+    ) -> Result<GitRepo> {
+        let repo = self.repo(name, files)?;
+        self.git_repository(name, &repo).await?;
+        let mut all = json!({"args": {"namespace": self.namespace}});
+        if let (Value::Object(all), Value::Object(spec)) = (&mut all, spec) {
+            all.extend(spec);
+        }
+        self.apply(self.deployment(name, all)).await?;
+        Ok(repo)
+    }
+
+    /// A ConfigMap of the test's namespace; `Null` when it is not there.
+    pub(crate) async fn config_map(&self, name: &str) -> Result<Value> {
+        Ok(self.get("v1", "ConfigMap", name).await?.unwrap_or_default())
+    }
+
+    /// Sets an annotation of a KluctlDeployment.
+    pub(crate) async fn annotate_deployment(
+        &self,
+        name: &str,
+        key: &str,
+        value: &str,
+    ) -> Result<Value> {
+        self.annotate("flux.kluctl.io/v1alpha1", "KluctlDeployment", name, key, value).await
+    }
+
+    /// Requests a reconciliation as `flux reconcile` does.
+    pub(crate) async fn request_reconcile(&self, name: &str, token: &str) -> Result<Value> {
+        self.annotate_deployment(name, "reconcile.fluxcd.io/requestedAt", token).await
+    }
+
+    /// Waits until a requested reconciliation has ended, whatever its outcome.
+    pub(crate) async fn wait_handled(&self, name: &str, token: &str) -> Result<Value> {
+        self.wait_deployment(name, "the handled request", |object| {
+            object["status"]["lastHandledReconcileAt"] == token
+                && condition(object, "Ready").is_some_and(|ready| ready["status"] != "Unknown")
+        })
+        .await
+    }
+
+    /// Deletes a KluctlDeployment and waits until it is gone.
+    pub(crate) async fn delete_deployment(&self, name: &str) -> Result<()> {
+        self.delete("flux.kluctl.io/v1alpha1", "KluctlDeployment", name).await?;
+        self.wait_gone("flux.kluctl.io/v1alpha1", "KluctlDeployment", name).await
+    }
+
+    /// Server-side apply of a cluster-scoped object.
+    pub(crate) async fn apply_cluster(&self, object: Value) -> Result<()> {
+        let name = object["metadata"]["name"].as_str().context("metadata.name")?.to_owned();
+        let (api_version, kind) = (object["apiVersion"].as_str(), object["kind"].as_str());
+        let api = self.api(api_version.unwrap_or_default(), kind.unwrap_or_default(), None);
+        api.patch(&name, &PatchParams::apply("test").force(), &Patch::Apply(&object)).await?;
+        Ok(())
+    }
+
+    /// Deletes a cluster-scoped object.
+    pub(crate) async fn delete_cluster(
+        &self,
+        api_version: &str,
+        kind: &str,
+        name: &str,
+    ) -> Result<()> {
+        self.api(api_version, kind, None).delete(name, &DeleteParams::default()).await?;
+        Ok(())
+    }
+
+    /// Polls until `done` says so.
+    pub(crate) async fn wait_until<F>(&self, what: &str, mut done: impl FnMut() -> F) -> Result<()>
+    where
+        F: Future<Output = Result<bool>>,
+    {
+        let deadline = Instant::now() + PATIENCE;
+        while !done().await? {
+            if Instant::now() > deadline {
+                bail!("never came to pass: {what}");
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        Ok(())
     }
 
     /// Polls an object until it is as wanted; tells what it looked like when it never was.

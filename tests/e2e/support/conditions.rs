@@ -6,6 +6,22 @@ pub(crate) fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> 
     object["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == kind)
 }
 
+/// Whether Ready=True for the current generation.
+pub(crate) fn is_ready(object: &Value) -> bool {
+    is(object, "Ready", "True")
+        && object["status"]["observedGeneration"] == object["metadata"]["generation"]
+}
+
+/// The reason of the Ready condition, empty when it is not there.
+pub(crate) fn ready_reason(object: &Value) -> &str {
+    condition(object, "Ready").and_then(|ready| ready["reason"].as_str()).unwrap_or_default()
+}
+
+/// The message of a condition, empty when it is not there.
+pub(crate) fn message_of<'a>(object: &'a Value, kind: &str) -> &'a str {
+    condition(object, kind).and_then(|condition| condition["message"].as_str()).unwrap_or_default()
+}
+
 fn is(object: &Value, kind: &str, status: &str) -> bool {
     condition(object, kind).is_some_and(|condition| condition["status"] == status)
 }

@@ -72,11 +72,6 @@ impl Controller {
         }
     }
 
-    /// The process id, for measurements.
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
     /// Ends it as a node does: SIGTERM, then waiting up to `grace`.
     pub(crate) async fn terminate(&mut self, grace: Duration) -> Result<ExitStatus> {
         self.signal("TERM")?;

@@ -68,7 +68,7 @@ async fn receive(State(state): State<Arc<SinkState>>, body: axum::body::Bytes) -
         SinkMode::Accept => StatusCode::ACCEPTED,
         SinkMode::Refuse(code) => StatusCode::from_u16(code).unwrap(),
         SinkMode::Hang => {
-            tokio::time::sleep(Duration::from_secs(3600)).await;
+            tokio::time::sleep(Duration::from_hours(1)).await;
             StatusCode::ACCEPTED
         }
     }

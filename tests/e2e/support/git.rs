@@ -102,11 +102,18 @@ impl GitRepo {
         self.commit(&[])
     }
 
-    /// Creates or moves a tag to the current commit and pushes it.
-    pub(crate) fn tag(&self, name: &str) -> Result<()> {
-        git(&self.work, &["tag", "--force", name])?;
-        git(&self.work, &["push", "--quiet", "--force", "origin", name])?;
-        Ok(())
+    /// Copies a directory into a subdirectory of the working copy, then commits and pushes.
+    pub(crate) fn commit_directory_as(&self, source: &Path, name: &str) -> Result<String> {
+        fs::create_dir_all(self.work.join(name))?;
+        let status = Command::new("cp")
+            .arg("-R")
+            .arg(source.join("."))
+            .arg(self.work.join(name))
+            .status()?;
+        if !status.success() {
+            bail!("cp {}: {status}", source.display());
+        }
+        self.commit(&[])
     }
 }
 

@@ -5,13 +5,16 @@ mod conditions;
 mod controller;
 mod events;
 mod git;
+mod projects;
 mod proxy;
+mod servers;
 mod suite;
 
 pub(crate) use case::{Case, TestFuture};
-pub(crate) use conditions::check_conditions;
+pub(crate) use conditions::{check_conditions, condition, is_ready, message_of, ready_reason};
 pub(crate) use controller::Controller;
 pub(crate) use events::{EventSink, SinkMode};
 pub(crate) use git::{GitRepo, GitServer};
+pub(crate) use projects::{TWO_CONFIG_MAPS, config_map};
 pub(crate) use proxy::{Fault, FaultProxy};
-pub(crate) use suite::Suite;
+pub(crate) use suite::{Suite, root};

@@ -7,7 +7,10 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use kube::{Client, Config, config::Kubeconfig};
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
 
 use super::{Case, GitServer, TestFuture};
 
@@ -33,7 +36,8 @@ impl Suite {
         rustls::crypto::ring::default_provider().install_default().ok();
         let state = tempfile::Builder::new().prefix("kluctl-e2e-").tempdir()?;
         let programs = programs()?;
-        let control_plane = ControlPlane::start(&state.path().join("control-plane"), &programs)?;
+        let control_plane =
+            ControlPlane::start(&state.path().join("control-plane"), &programs, &["--flux"])?;
         let git = GitServer::start(&state.path().join("git"), &[])?;
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
@@ -63,7 +67,7 @@ impl Suite {
         self.runtime.block_on(async {
             let mut case =
                 Case::start(Arc::clone(self), name).await.map_err(|error| format!("{error:#}"))?;
-            let outcome = tokio::time::timeout(Duration::from_secs(180), test(&mut case)).await;
+            let outcome = tokio::time::timeout(Duration::from_mins(3), test(&mut case)).await;
             let result = match outcome {
                 Ok(result) => result.map_err(|error| format!("{error:#}")),
                 Err(_) => Err("not finished within 180 s".to_owned()),
@@ -91,6 +95,12 @@ impl Suite {
     fn install_crds(&self) -> Result<()> {
         let crds = root().join("crds");
         self.kubectl(&["apply", "--server-side", "-k", &crds.display().to_string()])?;
+        let component = root().join("config/flux/components/notification");
+        for (crd, patch) in [("alerts", "alert-kinds.yaml"), ("receivers", "receiver-kinds.yaml")] {
+            let name = format!("{crd}.notification.toolkit.fluxcd.io");
+            let file = component.join(patch).display().to_string();
+            self.kubectl(&["patch", "crd", &name, "--type=json", "--patch-file", &file])?;
+        }
         self.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"])?;
         Ok(())
     }
@@ -103,9 +113,11 @@ pub(crate) fn root() -> &'static Path {
 
 /// A client for a kubeconfig's current context.
 pub(crate) async fn client_for(kubeconfig: &Path) -> Result<Client> {
-    let config =
-        Config::from_custom_kubeconfig(Kubeconfig::read_from(kubeconfig)?, &Default::default())
-            .await?;
+    let config = Config::from_custom_kubeconfig(
+        Kubeconfig::read_from(kubeconfig)?,
+        &KubeConfigOptions::default(),
+    )
+    .await?;
     Ok(Client::try_from(config)?)
 }
 
@@ -123,15 +135,17 @@ fn programs() -> Result<PathBuf> {
 }
 
 /// `hack/control-plane/up` as a child that ends with this process.
-struct ControlPlane {
+pub(crate) struct ControlPlane {
     child: Child,
     printed: Vec<String>,
 }
 
 impl ControlPlane {
-    fn start(state: &Path, programs: &Path) -> Result<Self> {
+    /// Starts it with its state below `state`; `arguments` may add Flux.
+    pub(crate) fn start(state: &Path, programs: &Path, arguments: &[&str]) -> Result<Self> {
         let mut child = super::controller::tied(&root().join("hack/control-plane/up"))
-            .args(["--flux", "--state"])
+            .args(arguments)
+            .arg("--state")
             .arg(state)
             .arg("--programs")
             .arg(programs)
@@ -149,7 +163,7 @@ impl ControlPlane {
         });
         let mut printed = Vec::new();
         loop {
-            let line = received.recv_timeout(Duration::from_secs(120)).with_context(|| {
+            let line = received.recv_timeout(Duration::from_mins(2)).with_context(|| {
                 format!("hack/control-plane/up is not ready; see {}", state.display())
             })?;
             let ready = line.starts_with("# ready");
@@ -161,10 +175,22 @@ impl ControlPlane {
     }
 
     /// The value of an `export NAME=value` line.
-    fn variable(&self, name: &str) -> Result<String> {
+    pub(crate) fn variable(&self, name: &str) -> Result<String> {
         let prefix = format!("export {name}=");
         let value = self.printed.iter().find_map(|line| line.strip_prefix(&prefix));
         value.map(str::to_owned).with_context(|| format!("hack/control-plane/up printed no {name}"))
+    }
+}
+
+impl ControlPlane {
+    /// Sends a signal by name.
+    pub(crate) fn signal(&self, name: &str) -> Result<()> {
+        let status = Command::new("kill")
+            .arg(format!("-{name}"))
+            .arg(self.child.id().to_string())
+            .status()?;
+        anyhow::ensure!(status.success(), "kill -{name}: {status}");
+        Ok(())
     }
 }
 

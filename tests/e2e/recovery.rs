@@ -1,0 +1,137 @@
+//! Interruptions: a killed controller, a restarted API server, an orderly shutdown, two replicas.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use serde_json::json;
+
+use crate::{
+    support::{Case, config_map, is_ready},
+    tests,
+};
+
+tests![
+    a_killed_controller_loses_and_orphans_nothing,
+    an_api_server_restart_during_a_deployment_is_survived,
+    sigterm_ends_in_good_order_in_the_middle_of_a_deployment,
+    two_replicas_hand_over,
+];
+
+/// A project with many `ConfigMap`s, each in an item of its own when `barriers`.
+fn many(count: usize, barriers: bool) -> Vec<(String, String)> {
+    let mut deployments = String::from("deployments:\n");
+    let mut files = vec![(
+        ".kluctl.yaml".to_owned(),
+        "discriminator: test-{{ args.namespace }}\nargs:\n  - name: namespace\n".to_owned(),
+    )];
+    for index in 0..count {
+        let item = if barriers { format!("item-{index:02}") } else { "all".to_owned() };
+        if barriers || index == 0 {
+            deployments.push_str(&format!("  - path: {item}\n"));
+            if barriers {
+                deployments.push_str("  - barrier: true\n");
+            }
+        }
+        files.push((
+            format!("{item}/cm-{index:02}.yaml"),
+            config_map(&format!("cm-{index:02}"), "first"),
+        ));
+    }
+    deployments.push_str("overrideNamespace: {{ args.namespace }}\n");
+    files.push(("deployment.yaml".to_owned(), deployments));
+    files
+}
+
+fn borrowed(files: &[(String, String)]) -> Vec<(&str, &str)> {
+    files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect()
+}
+
+async fn count(case: &Case) -> Result<usize> {
+    Ok(case
+        .names("v1", "ConfigMap", &format!("kluctl.io/discriminator=test-{}", case.namespace))
+        .await?
+        .len())
+}
+
+async fn a_killed_controller_loses_and_orphans_nothing(case: &mut Case) -> Result<()> {
+    case.start_controller(&[]).await?;
+    let files = many(60, true);
+    let repo = case.deploy_project("app", &borrowed(&files), json!({})).await?;
+    case.wait_until("the first ten objects", || async { Ok(count(case).await? >= 10) }).await?;
+    case.controllers[0].kill()?;
+    let reached = count(case).await?;
+    ensure!(reached < 60, "the kill came too late to prove anything ({reached} objects)");
+    case.controllers.clear();
+    // While nobody is there, the project changes: one object goes.
+    let commit = repo.commit(&[
+        ("item-05/cm-05.yaml", ""),
+        ("item-05/cm-new.yaml", &config_map("cm-new", "first")),
+    ])?;
+    case.fetch_commit("app", &commit).await?;
+    case.start_controller(&[]).await?;
+    case.wait_ready_at("app", &commit).await?;
+    ensure!(count(case).await? == 60, "{} objects", count(case).await?);
+    ensure!(
+        case.config_map("cm-05").await?.is_null(),
+        "an object of the interrupted deployment is orphaned"
+    );
+    Ok(())
+}
+
+async fn an_api_server_restart_during_a_deployment_is_survived(case: &mut Case) -> Result<()> {
+    let control_plane = case.own_control_plane()?;
+    let mut own = control_plane.case(case).await?;
+    own.start_controller(&[]).await?;
+    let files = many(60, true);
+    own.deploy_tarball("app", own.tarball(&borrowed(&files))?, json!({})).await?;
+    own.wait_until("the first objects", || async { Ok(count(&own).await? >= 5) }).await?;
+    control_plane.restart_api_server()?;
+    own.wait_deployment("app", "Ready", is_ready).await?;
+    ensure!(count(&own).await? == 60, "{} objects", count(&own).await?);
+    own.finish().await
+}
+
+async fn sigterm_ends_in_good_order_in_the_middle_of_a_deployment(case: &mut Case) -> Result<()> {
+    case.start_controller(&[]).await?;
+    let files = many(60, true);
+    case.deploy_project("app", &borrowed(&files), json!({})).await?;
+    case.wait_until("the first objects", || async { Ok(count(case).await? >= 5) }).await?;
+    let status = case.controllers[0].terminate(Duration::from_secs(20)).await?;
+    ensure!(status.success(), "ended with {status}");
+    case.controllers.clear();
+    case.start_controller(&[]).await?;
+    case.wait_ready("app").await?;
+    ensure!(count(case).await? == 60, "{} objects", count(case).await?);
+    Ok(())
+}
+
+async fn two_replicas_hand_over(case: &mut Case) -> Result<()> {
+    case.start_controller(&["--leader-elect"]).await?;
+    case.start_controller(&["--leader-elect"]).await?;
+    let files = many(2, false);
+    let repo = case.deploy_project("app", &borrowed(&files), json!({})).await?;
+    case.wait_ready("app").await?;
+    let leaders = |case: &Case| -> Vec<bool> {
+        case.controllers
+            .iter()
+            .map(|controller| controller.log_text().contains("Reconciliation finished"))
+            .collect()
+    };
+    let led = leaders(case);
+    ensure!(led.iter().filter(|leads| **leads).count() == 1, "who works? {led:?}");
+    let leader = led.iter().position(|leads| *leads).unwrap_or_default();
+    let status = case.controllers[leader].terminate(Duration::from_secs(20)).await?;
+    ensure!(status.success(), "the leader ended with {status}");
+    let started = std::time::Instant::now();
+    let commit = repo.commit(&[("all/cm-01.yaml", &config_map("cm-01", "second"))])?;
+    case.fetch_commit("app", &commit).await?;
+    case.wait_ready_at("app", &commit).await?;
+    // A released lease is taken at once; without the release it would take the whole lease duration (35 s).
+    ensure!(
+        started.elapsed() < Duration::from_secs(20),
+        "the hand-over took {:?}",
+        started.elapsed()
+    );
+    case.controllers.remove(leader);
+    Ok(())
+}
