@@ -4,7 +4,7 @@ RUN apk add --no-cache musl-dev ca-certificates
 WORKDIR /src
 COPY Cargo.toml Cargo.lock ./
 COPY src src
-COPY crds crds
+COPY tests tests
 RUN cargo build --release --locked --bin kluctl
 
 FROM scratch

@@ -31,7 +31,7 @@ run: ## Run the controller against the current kubeconfig
 
 .PHONY: crds
 crds: ## Regenerate crds/
-	UPDATE=1 $(CARGO) test --locked --quiet --test generated
+	UPDATE_CRDS=1 $(CARGO) test --locked --quiet --lib crds_are_current
 
 .PHONY: bench
 bench: ## Speed and memory, side by side with the reference tools where there are any

@@ -41,7 +41,9 @@ macro_rules! tests {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
+    let mut arguments = Arguments::from_args();
+    // The tests wait most of the time, so more of them run side by side than there are cores.
+    arguments.test_threads.get_or_insert(6);
     let tests: Vec<Test> = [
         access::TESTS,
         deletion::TESTS,
