@@ -265,15 +265,13 @@ fn style_of(text: &str, is_value: bool) -> Style {
         let literal = is_value && !fragile && !text.ends_with(' ');
         return if literal { Style::Literal } else { Style::Double };
     }
-    if fragile || (multiline && !is_value) || (!text.is_empty() && !reads_as_string(text)) {
+    // A plain `<<` as a key would merge.
+    let merge = text == "<<" && !is_value;
+    if fragile || merge || (multiline && !is_value) || !reads_as_string(text) {
         return Style::Double;
     }
     let edge = |c: char| c == ' ' || is_break(c);
-    if text.is_empty() {
-        // An empty plain scalar would be null.
-        Style::Double
-    } else if !(multiline || text.starts_with(edge) || text.ends_with(edge) || has_indicators(text))
-    {
+    if !(multiline || text.starts_with(edge) || text.ends_with(edge) || has_indicators(text)) {
         Style::Plain
     } else if chars.windows(2).any(after_break) {
         Style::Double
@@ -317,10 +315,7 @@ fn has_indicators(text: &str) -> bool {
 
 /// Whether a plain `text` would be read back as a string, by us and by YAML 1.1 readers that know base 60.
 fn reads_as_string(text: &str) -> bool {
-    if text == "<<" || is_base_60(text) {
-        return false;
-    }
-    matches!(resolve::implied(text, Schema::Config), Scalar::String(_))
+    matches!(resolve::implied(text, Schema::Config), Scalar::String(_)) && !is_base_60(text)
 }
 
 /// `190:20:30` or `1:30.5`: a number in base 60 for YAML 1.1.

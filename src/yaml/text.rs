@@ -5,6 +5,9 @@ use std::borrow::Cow;
 use super::{YamlError, error::Problem};
 use crate::diagnostic::Position;
 
+/// The hint for tabs where only spaces may be.
+pub(super) const NO_TABS: &str = "indent with spaces: YAML does not allow tabs there";
+
 /// Decodes UTF-8, or UTF-16 with a byte order mark; the mark is dropped.
 pub(super) fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, YamlError> {
     let refuse = |message: String| YamlError::new(Problem::Encoding { message });
@@ -76,7 +79,7 @@ pub(super) fn syntax_hint(text: &str, at: Position, info: &str) -> Option<&'stat
     let line = text.lines().nth(at.line.saturating_sub(1)).unwrap_or_default();
     let indentation: &str = &line[..line.len() - line.trim_start().len()];
     if indentation.contains('\t') || info.contains("tab") {
-        return Some("indent with spaces: YAML does not allow tabs there");
+        return Some(NO_TABS);
     }
     let value = line.split_once(": ").map_or(line, |(_, value)| value).trim_start();
     if value.starts_with(['@', '`', '%']) {
