@@ -18,6 +18,7 @@ use super::{
     repair::Repairs,
     resolve::{self, Tag},
     text,
+    typed::describe,
 };
 use crate::diagnostic::Position;
 
@@ -44,15 +45,16 @@ pub(super) fn documents(
             Err(Stop::Yaml(error)) => return Err(error),
             Err(Stop::Scan { info, at, open }) => (info, at, open),
         };
-        match repairs.repair(&text, &info, at, open) {
-            Some(repaired) => text = Cow::Owned(repaired),
-            None => {
-                let hint = text::syntax_hint(&text, at, &info);
-                let message = text::syntax_message(&info);
-                let problem = Problem::Syntax { message, hint };
-                return Err(YamlError::at(problem, repairs.original(at)));
-            }
-        }
+        let Some(repaired) = repairs.repair(&text, &info, at, open) else {
+            let hint = text::syntax_hint(&text, at, &info).map(str::to_owned).or_else(|| {
+                let bracket = open.and_then(|open| text::bracket_at(&text, open));
+                let Position { line, column } = repairs.original(open?);
+                Some(format!("is the `{}` at {line}:{column} closed?", bracket?))
+            });
+            let problem = Problem::Syntax { message: text::syntax_message(&info), hint };
+            return Err(YamlError::at(problem, repairs.original(at)));
+        };
+        text = Cow::Owned(repaired);
     }
 }
 
@@ -203,7 +205,7 @@ impl<'a> Composer<'a> {
         }
         if self.open.len() == 1 && self.indented_by_tab(raw) {
             let message = "a tab is used as indentation".to_owned();
-            let hint = Some(text::NO_TABS);
+            let hint = Some(text::NO_TABS.to_owned());
             return Err(YamlError::at(Problem::Syntax { message, hint }, self.position(marker)));
         }
         Ok(())
@@ -226,8 +228,9 @@ impl<'a> Composer<'a> {
             return;
         }
         // Without any content, only `+` with an empty line keeps a line break.
-        if text == "\n" {
-            let header = self.line(marker.line());
+        // The parser's marker is at the header then, which it is not otherwise.
+        let header = self.line(marker.line());
+        if text == "\n" && matches!(header.chars().nth(marker.col()), Some('|' | '>')) {
             if !header.contains('+') || self.text.lines().nth(marker.line()).is_none() {
                 text.clear();
             }
@@ -278,7 +281,7 @@ impl<'a> Composer<'a> {
         Ok((Value::Array(values), Node { at, children: Children::List(nodes) }))
     }
 
-    fn mapping(&mut self, at: Position) -> Result<(Value, Node), Stop> {
+    fn mapping(&mut self, mut at: Position) -> Result<(Value, Node), Stop> {
         let mut entries = Entries::default();
         loop {
             let (event, marker) = self.next()?;
@@ -286,6 +289,8 @@ impl<'a> Composer<'a> {
                 break;
             }
             let key_at = self.position(marker);
+            // Of a block mapping, the parser marks the first `:`.
+            at = at.min(key_at);
             if is_merge(&event) {
                 let value_event = self.next()?;
                 let value_at = self.position(value_event.1);
@@ -303,7 +308,13 @@ impl<'a> Composer<'a> {
     }
 
     fn key(&mut self, event: Event, at: Position) -> Result<String, YamlError> {
-        let refuse = |found| YamlError::at(Problem::Key { found }, at);
+        let line = self.line(at.line);
+        let refuse = move |found| {
+            let around: String = line.chars().skip(at.column.saturating_sub(2)).take(3).collect();
+            let template = found == "a mapping" && around.contains("{{");
+            let hint = template.then_some("quote texts that start with a template expression");
+            YamlError::at(Problem::Key { found, hint }, at)
+        };
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 if anchor > 0 {
@@ -372,9 +383,9 @@ impl Entries {
 
     /// Takes what `<<` refers to: a mapping or a list of mappings.
     fn merge(&mut self, value: Value, node: Node, at: Position) -> Result<(), YamlError> {
-        let refuse = || {
+        let refuse = |found: &Value| {
             let expected = "a mapping or a list of mappings after `<<`".to_owned();
-            let found = "something else".to_owned();
+            let found = describe(found);
             YamlError::at(Problem::Type { expected, found }, at)
         };
         match (value, node.children) {
@@ -383,11 +394,11 @@ impl Entries {
             }
             (Value::Array(values), Children::List(nodes)) => {
                 for (value, node) in values.into_iter().zip(nodes) {
-                    let Value::Object(values) = value else { return Err(refuse()) };
+                    let Value::Object(values) = value else { return Err(refuse(&value)) };
                     self.merged.push((values, node));
                 }
             }
-            _ => return Err(refuse()),
+            (other, _) => return Err(refuse(&other)),
         }
         Ok(())
     }

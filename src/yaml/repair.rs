@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use super::text::bracket_at;
 use crate::diagnostic::Position;
 
 /// Each repair reads the text again, so there is a limit to them.
@@ -40,9 +41,7 @@ impl Repairs {
         match info {
             "invalid indentation in quoted scalar" => self.indent_quoted(text, at),
             "invalid indentation in flow construct" | "invalid indentation" => {
-                let open = open.filter(|open| {
-                    offset(text, *open).is_some_and(|start| text[start..].starts_with(['[', '{']))
-                })?;
+                let open = open.filter(|open| bracket_at(text, *open).is_some())?;
                 self.indent_line(text, at.line, (open.column + 1).checked_sub(at.column)?)
             }
             "':' must be followed by a valid YAML whitespace" => replace_tabs(text, at),

@@ -59,19 +59,27 @@ pub(super) fn check_characters(text: &str) -> Result<(), YamlError> {
     let Some((index, c)) = text.char_indices().find(|(_, c)| !allowed(*c)) else { return Ok(()) };
     let problem = Problem::Syntax {
         message: format!("the character U+{:04X} is not allowed", u32::from(c)),
-        hint: Some("write it as an escape in double quotes, or remove it"),
+        hint: Some("write it as an escape in double quotes, or remove it".to_owned()),
     };
     Err(YamlError::at(problem, end_of(&text[..index])))
 }
 
 /// The parser's message without its preamble.
 pub(super) fn syntax_message(info: &str) -> String {
-    match info.split_once(", ") {
+    let message = match info.split_once(", ") {
         Some((context, message)) if context.starts_with("while ") => {
-            format!("{message} ({context})")
+            format!("{message} {context}")
         }
+        _ if info == "recursion limit exceeded" => "nested too deeply".to_owned(),
         _ => info.to_owned(),
-    }
+    };
+    message.replace('\'', "`")
+}
+
+/// The opening bracket of a flow collection, if one is at `at`.
+pub(super) fn bracket_at(text: &str, at: Position) -> Option<char> {
+    let line = text.lines().nth(at.line - 1)?;
+    line.chars().nth(at.column - 1).filter(|c| matches!(c, '[' | '{'))
 }
 
 /// What to do about frequent mistakes, judged by the line where the parser stopped.
@@ -86,7 +94,7 @@ pub(super) fn syntax_hint(text: &str, at: Position, info: &str) -> Option<&'stat
         return Some("quote values that start with `@`, `%` or a backtick");
     }
     if value.starts_with("{{") || value.starts_with("{%") {
-        return Some("quote values that start with a template expression");
+        return Some("quote texts that start with a template expression");
     }
     if value.starts_with('*') || value.starts_with('&') {
         return Some("quote values that start with `*` or `&`, unless an alias or anchor is meant");

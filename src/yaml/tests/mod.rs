@@ -1,1 +1,5 @@
+mod errors;
 mod reading;
+mod robustness;
+mod typed;
+mod writing;
