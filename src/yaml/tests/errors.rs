@@ -97,11 +97,10 @@ fn utf16_with_a_mark_is_read() {
 
 #[test]
 fn aliases_cannot_explode() {
-    let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
-    for i in 1..12 {
-        let aliases = vec![format!("*a{}", i - 1); 10].join(", ");
-        text += &format!("a{i}: &a{i} [{aliases}]\n");
-    }
+    let level =
+        |i: usize| format!("a{i}: &a{i} [{}]\n", vec![format!("*a{}", i - 1); 10].join(", "));
+    let text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned()
+        + &(1..12).map(level).collect::<String>();
     insta::assert_snapshot!(refused(&text), @"app/vars.yaml:6:20: aliases expand to too much content");
 }
 
