@@ -23,7 +23,7 @@ pub mod tree;
 
 // Layer 3: render
 pub mod deployment;
-pub mod project;
+pub mod kustomize;
 
 // Layer 5: engine
 pub mod engine;

@@ -1,7 +1,5 @@
 """Child processes that end with this one, however it ends, and loopback ports for them."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

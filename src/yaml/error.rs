@@ -18,7 +18,7 @@ pub enum Problem {
         /// What the parser met.
         message: String,
         /// What to do about it, when that is known.
-        hint: Option<String>,
+        hint: Option<&'static str>,
     },
     /// A mapping has the same key twice.
     #[error("duplicate key \"{key}\"")]
@@ -33,8 +33,6 @@ pub enum Problem {
     Key {
         /// What is used as a key.
         found: &'static str,
-        /// What to do about it, when that is known.
-        hint: Option<&'static str>,
     },
     /// A value has no place in the JSON data model, or contradicts its tag.
     #[error("{message}")]
@@ -156,8 +154,7 @@ impl YamlError {
             Problem::DuplicateKey { first, .. } => {
                 vec![format!("first defined at {}:{}", first.line, first.column)]
             }
-            Problem::Syntax { hint, .. } => hint.iter().cloned().collect(),
-            Problem::Key { hint, .. } => hint.iter().map(|hint| (*hint).to_owned()).collect(),
+            Problem::Syntax { hint, .. } => hint.iter().map(|hint| (*hint).to_owned()).collect(),
             _ => Vec::new(),
         }
     }
@@ -206,8 +203,9 @@ impl serde::de::Error for YamlError {
     }
 
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
+        let expected = expected.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>();
         Self::new(Problem::Type {
-            expected: super::typed::one_of(expected),
+            expected: format!("one of {}", expected.join(", ")),
             found: format!("\"{variant}\""),
         })
     }

@@ -12,7 +12,6 @@ mod error;
 mod number;
 mod parse;
 mod positions;
-mod repair;
 mod resolve;
 mod suggest;
 mod text;

@@ -1,0 +1,391 @@
+//! The recursion over kustomizations: resources and bases in, generators, components, transformers, out.
+
+use std::{cell::OnceCell, sync::Arc};
+
+use super::{
+    config::{TransformerConfig, load_configurations, load_crds, merge_shared, refuse},
+    decode::Located,
+    error::{KustomizeError, Place, Result},
+    files::{self, Purpose},
+    generators::{self, Generator, config_map_generator, secret_generator},
+    kustomization::{self, Kustomization, Loaded},
+    origin::{Origin, Origins},
+    patches::{Patching, patches, patches_json6902, patches_strategic_merge},
+    plugins, replacements,
+    resmap::ResMap,
+    resource::Resource,
+    schema::{self, Schema},
+    transformers::{
+        annotations, images, labels,
+        name_affix::{self, Affix},
+        namespace::{NamespaceTransformer, Subjects},
+        replicas,
+    },
+    vars::VarSet,
+};
+use crate::{
+    tree::{SourceTree, TreeError},
+    yaml::{self, Schema as YamlSchema},
+};
+
+/// What all kustomizations of a build share.
+pub(crate) struct Build<'a> {
+    pub tree: &'a dyn SourceTree,
+    /// Set by the first kustomization that has an opinion, the root before all others.
+    schema: OnceCell<Arc<Schema>>,
+    pub origins: Origins,
+}
+
+/// Objects and what belongs to them on the way up.
+#[derive(Debug, Default)]
+pub(crate) struct Accumulator {
+    pub map: ResMap,
+    pub config: Option<Arc<TransformerConfig>>,
+    pub vars: VarSet,
+}
+
+/// A kustomization at work.
+struct Target<'a> {
+    build: &'a Build<'a>,
+    loaded: &'a Loaded,
+    /// The kustomization that refers to this one.
+    parent: Option<&'a Target<'a>>,
+    /// Path from the root kustomization, for origins.
+    path: String,
+}
+
+impl<'a> Build<'a> {
+    pub(crate) fn new(tree: &'a dyn SourceTree, origins: Origins) -> Self {
+        Self { tree, schema: OnceCell::new(), origins }
+    }
+
+    /// The schema in force.
+    pub(crate) fn schema(&self) -> Arc<Schema> {
+        self.schema.get().cloned().unwrap_or_else(Schema::builtin)
+    }
+
+    /// Runs the root kustomization, without the steps that come after everything is accumulated.
+    pub(crate) fn run(&self, loaded: &Loaded) -> Result<Accumulator> {
+        let target = Target { build: self, loaded, parent: None, path: String::new() };
+        target.read_schema()?;
+        let mut accumulator = Accumulator::default();
+        target.accumulate(&mut accumulator)?;
+        Ok(accumulator)
+    }
+}
+
+impl Target<'_> {
+    fn kustomization(&self) -> &Kustomization {
+        &self.loaded.kustomization
+    }
+
+    fn dir(&self) -> &str {
+        &self.loaded.dir
+    }
+
+    /// `openapi`: which lists merge by key.
+    fn read_schema(&self) -> Result<()> {
+        let openapi = &self.kustomization().openapi;
+        let place = self.loaded.place().child("openapi");
+        let path = openapi.get("path");
+        match (path, openapi.get("version")) {
+            (Some(_), Some(_)) => Err(place.refuse("`path` and `version` exclude each other")),
+            (None, Some(version)) if version != schema::BUILTIN_VERSION => {
+                let problem = place.child("version").problem(format!("unknown version {version}"));
+                let problem = problem.with_expected(schema::BUILTIN_VERSION);
+                Err(KustomizeError::Kustomization(Box::new(problem)))
+            }
+            (None, Some(_)) => {
+                self.build.schema.get_or_init(Schema::builtin);
+                Ok(())
+            }
+            (Some(path), None) => {
+                let place = place.child("path");
+                let (file, text) = files::read(self.build.tree, self.dir(), path, &place)?;
+                let document = yaml::parse_document(&file, &text, YamlSchema::Config)?;
+                let own = || Arc::new(Schema::from_openapi(&document.value));
+                self.build.schema.get_or_init(own);
+                Ok(())
+            }
+            (None, None) => Ok(()),
+        }
+    }
+
+    /// Adds this kustomization's objects to what is there, then transforms all of it. A component gets its user's
+    /// objects, any other kustomization starts from nothing.
+    fn accumulate(&self, into: &mut Accumulator) -> Result<()> {
+        let kustomization = self.kustomization();
+        for resource in &kustomization.resources {
+            self.add_resource(into, resource)?;
+        }
+        let config = self.config()?;
+        let conflict = |conflict| refuse(&conflict, &self.loaded.place());
+        merge_shared(&mut into.config, &config).map_err(conflict)?;
+        self.generate(into)?;
+        for component in &kustomization.components {
+            self.add_component(into, component)?;
+        }
+        let config = into.config.clone().unwrap_or(config);
+        self.transform(&mut into.map, &config)?;
+        self.with_plugins(&config, |context| {
+            plugins::validate(context, &mut into.map, &kustomization.validators)
+        })?;
+        into.vars.declare(&kustomization.vars, &mut into.map)
+    }
+
+    /// The default field specifications, and what `configurations` and `crds` add.
+    fn config(&self) -> Result<Arc<TransformerConfig>> {
+        let Kustomization { configurations, crds, .. } = self.kustomization();
+        let mut config = TransformerConfig::defaults();
+        if !configurations.is_empty() || !crds.is_empty() {
+            let own = Arc::make_mut(&mut config);
+            load_configurations(self.build.tree, self.dir(), configurations, own)?;
+            load_crds(self.build.tree, self.dir(), crds, own)?;
+        }
+        Ok(config)
+    }
+
+    /// Adds a file of manifests or the objects of a directory.
+    fn add_resource(&self, into: &mut Accumulator, entry: &Located<String>) -> Result<()> {
+        let Located { value: path, place } = entry;
+        match files::read(self.build.tree, self.dir(), path, place) {
+            Ok((file, text)) => {
+                let schema = self.build.schema();
+                let origin = self.build.origins.file(&self.path, path);
+                for mut resource in files::parse(&file, &text, Purpose::Resources, &schema)? {
+                    resource.origin.clone_from(&origin);
+                    into.map.append(resource)?;
+                }
+                Ok(())
+            }
+            Err(KustomizeError::Read { source: TreeError::WrongKind { .. }, .. }) => {
+                let loaded = self.load(entry)?;
+                if loaded.is_component() {
+                    return Err(wrong_kind(place, "a component", "`components`"));
+                }
+                let mut below = Accumulator::default();
+                self.target(&loaded, path).accumulate_below(&mut below)?;
+                self.merge(into, below)
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    fn add_component(&self, into: &mut Accumulator, entry: &Located<String>) -> Result<()> {
+        let loaded = self.load(entry)?;
+        if !loaded.is_component() {
+            return Err(wrong_kind(&entry.place, "not a component", "`resources`"));
+        }
+        self.target(&loaded, &entry.value).accumulate_below(into)
+    }
+
+    fn accumulate_below(&self, into: &mut Accumulator) -> Result<()> {
+        self.read_schema()?;
+        self.accumulate(into)
+    }
+
+    /// Reads the kustomization of a directory that this one names.
+    fn load(&self, entry: &Located<String>) -> Result<Loaded> {
+        let Located { value: path, place } = entry;
+        if has_swallowed_entry(path) {
+            let problem = place.problem(format!("ambiguous path \"{path}\""));
+            return Err(KustomizeError::Kustomization(Box::new(
+                problem.with_hint("check the indentation: two entries may have become one"),
+            )));
+        }
+        let dir = files::resolve(self.dir(), path, place)?;
+        let mut visited = Some(self);
+        while let Some(target) = visited {
+            if is_at_or_below(target.dir(), &dir) {
+                let shown = if dir.is_empty() { "the root directory" } else { &dir };
+                let problem = place.problem(format!("{shown} contains this kustomization"));
+                return Err(KustomizeError::Kustomization(Box::new(
+                    problem.with_hint("a kustomization cannot build upon itself"),
+                )));
+            }
+            visited = target.parent;
+        }
+        kustomization::load(self.build.tree, &dir, Some(place))
+    }
+
+    fn target<'b>(&'b self, loaded: &'b Loaded, path: &str) -> Target<'b> {
+        let path = self.build.origins.join(&self.path, path);
+        Target { build: self.build, loaded, parent: Some(self), path }
+    }
+
+    fn merge(&self, into: &mut Accumulator, below: Accumulator) -> Result<()> {
+        into.map.append_all(below.map)?;
+        if let Some(config) = &below.config {
+            let conflict = |conflict| refuse(&conflict, &self.loaded.place());
+            merge_shared(&mut into.config, config).map_err(conflict)?;
+        }
+        into.vars.merge(below.vars)
+    }
+
+    fn generate(&self, into: &mut Accumulator) -> Result<()> {
+        let kustomization = self.kustomization();
+        let schema = self.build.schema();
+        let generator = Generator {
+            tree: self.build.tree,
+            dir: self.dir(),
+            options: kustomization.generator_options.as_ref(),
+            schema: &schema,
+        };
+        let origin = |kind: &str| self.origin(kind);
+        let mut absorb = |mut resource: Resource, origin: Option<Origin>| {
+            resource.origin = resource.origin.take().or(origin);
+            generators::absorb(&mut into.map, resource)
+        };
+        for entry in &kustomization.config_map_generator {
+            let made = config_map_generator::generate(&generator, entry)?;
+            absorb(made, origin("ConfigMapGenerator"))?;
+        }
+        for entry in &kustomization.secret_generator {
+            let made = secret_generator::generate(&generator, entry)?;
+            absorb(made, origin("SecretGenerator"))?;
+        }
+        let config = into.config.clone().unwrap_or_else(TransformerConfig::defaults);
+        let made = self.with_plugins(&config, |context| {
+            plugins::generate(context, &kustomization.generators)
+        })?;
+        for made in made {
+            generators::absorb(&mut into.map, made)?;
+        }
+        Ok(())
+    }
+
+    /// The origin of what a field of this kustomization does.
+    fn origin(&self, kind: &str) -> Option<Origin> {
+        let file = crate::tree::file_name(&self.loaded.file);
+        self.build.origins.field(&self.path, file, kind)
+    }
+
+    /// Runs something with what plug-ins need.
+    fn with_plugins<T>(
+        &self,
+        config: &TransformerConfig,
+        run: impl FnOnce(&plugins::Context<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let load = |entry: &Located<String>| {
+            let loaded = self.load(entry)?;
+            let mut below = Accumulator::default();
+            self.target(&loaded, &entry.value).accumulate_below(&mut below)?;
+            Ok(below.map)
+        };
+        let (build, dir, path) = (self.build, self.dir(), self.path.as_str());
+        run(&plugins::Context { build, dir, path, config, load: &load })
+    }
+
+    /// All transformers, in kustomize's order. Patches are read before anything is changed.
+    fn transform(&self, map: &mut ResMap, config: &TransformerConfig) -> Result<()> {
+        let kustomization = self.kustomization();
+        let schema = self.build.schema();
+        let patching = Patching { tree: self.build.tree, dir: self.dir(), schema: &schema };
+        let merge_patches =
+            patches_strategic_merge::prepare(&patching, &kustomization.patches_strategic_merge)?;
+        let prepare = |entry| patches::prepare(&patching, entry);
+        let prepared = kustomization.patches.iter().map(prepare).collect::<Result<Vec<_>>>()?;
+        let prepare = |entry| patches_json6902::prepare(&patching, entry);
+        let json_patches =
+            kustomization.patches_json6902.iter().map(prepare).collect::<Result<Vec<_>>>()?;
+        let plugins = self.with_plugins(config, |context| {
+            plugins::transformers(context, &kustomization.transformers)
+        })?;
+
+        if !merge_patches.is_empty() {
+            patches_strategic_merge::apply(&patching, &merge_patches, map)?;
+            self.record(map, "PatchStrategicMergeTransformer");
+        }
+        for patch in &prepared {
+            patch.apply(&patching, map)?;
+            self.record(map, "PatchTransformer");
+        }
+        self.transform_names(map, config)?;
+        self.transform_metadata(map, config)?;
+        for patch in &json_patches {
+            patch.apply(&patching, map)?;
+            self.record(map, "PatchJson6902Transformer");
+        }
+        for replica in &kustomization.replicas {
+            replicas::apply(map, replica, &config.replicas)?;
+            self.record(map, "ReplicaCountTransformer");
+        }
+        for image in &kustomization.images {
+            images::apply(map, image, &config.images)?;
+            self.record(map, "ImageTagTransformer");
+        }
+        if !kustomization.replacements.is_empty() {
+            let list =
+                replacements::load(self.build.tree, self.dir(), &kustomization.replacements)?;
+            replacements::apply(map, &list)?;
+            self.record(map, "ReplacementTransformer");
+        }
+        self.with_plugins(config, |context| {
+            plugins.into_iter().try_for_each(|plugin| plugin.apply(context, map))
+        })
+    }
+
+    fn transform_names(&self, map: &mut ResMap, config: &TransformerConfig) -> Result<()> {
+        let Kustomization { namespace, name_prefix, name_suffix, .. } = self.kustomization();
+        if !namespace.is_empty() {
+            let specs = &config.namespace;
+            let subjects = Subjects::default();
+            NamespaceTransformer { namespace, specs, unset_only: false, subjects }.apply(map)?;
+            self.record(map, "NamespaceTransformer");
+        }
+        if !name_prefix.is_empty() {
+            name_affix::apply(map, Affix::Prefix, name_prefix, &config.name_prefix)?;
+            self.record(map, "PrefixTransformer");
+        }
+        if !name_suffix.is_empty() {
+            name_affix::apply(map, Affix::Suffix, name_suffix, &config.name_suffix)?;
+            self.record(map, "SuffixTransformer");
+        }
+        Ok(())
+    }
+
+    fn transform_metadata(&self, map: &mut ResMap, config: &TransformerConfig) -> Result<()> {
+        let kustomization = self.kustomization();
+        for label in &kustomization.labels {
+            let specs = labels::field_specs(label, config)?;
+            labels::apply(map, &label.value.pairs, &specs)?;
+            self.record(map, "LabelTransformer");
+        }
+        if !kustomization.common_labels.is_empty() || !kustomization.labels.is_empty() {
+            labels::apply(map, &kustomization.common_labels, &config.common_labels)?;
+            self.record(map, "LabelTransformer");
+        }
+        if !kustomization.common_annotations.is_empty() {
+            let specs = &config.common_annotations;
+            annotations::apply(map, &kustomization.common_annotations, specs)?;
+            self.record(map, "AnnotationsTransformer");
+        }
+        Ok(())
+    }
+
+    /// Notes for `buildMetadata` which transformer ran, and drops what it emptied.
+    fn record(&self, map: &mut ResMap, kind: &str) {
+        if let Some(origin) = self.origin(kind) {
+            for resource in map.iter_mut() {
+                resource.record(&origin);
+            }
+        }
+        map.drop_empty();
+    }
+}
+
+fn wrong_kind(place: &Place, is: &str, field: &str) -> KustomizeError {
+    let problem = place.problem(format!("this directory is {is}"));
+    KustomizeError::Kustomization(Box::new(problem.with_hint(format!("name it under {field}"))))
+}
+
+/// Whether a directory is `candidate` or below it.
+fn is_at_or_below(dir: &str, candidate: &str) -> bool {
+    candidate.is_empty()
+        || dir.strip_prefix(candidate).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Whether a path looks like two list entries that YAML joined: `../a - ../b`.
+fn has_swallowed_entry(path: &str) -> bool {
+    path.split('/').any(|part| part != ".." && part.contains(".."))
+}

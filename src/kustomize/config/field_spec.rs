@@ -1,0 +1,82 @@
+use crate::kustomize::{
+    decode::{Decode, Node, decoded},
+    error::Result,
+    id::Gvk,
+};
+
+/// One step of a field path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Step {
+    /// The field's name.
+    pub name: String,
+    /// Written with `[]`: the field is a list, and is never created.
+    pub is_list: bool,
+}
+
+/// Which field of which kinds a transformer works on. Lists on the way are entered, their items all count.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct FieldSpec {
+    /// The kinds; empty parts mean any.
+    pub gvk: Gvk,
+    /// The path as written, `a/b/c`.
+    pub path: String,
+    /// Whether the field is created when it is missing.
+    pub create: bool,
+    steps: Vec<Step>,
+}
+
+impl FieldSpec {
+    pub(crate) fn new(gvk: Gvk, path: &str, create: bool) -> Self {
+        let steps = split_path(path, '/')
+            .into_iter()
+            .map(|part| match part.strip_suffix("[]") {
+                Some(name) => Step { name: name.to_owned(), is_list: true },
+                None => Step { name: part, is_list: false },
+            })
+            .collect();
+        Self { gvk, path: path.to_owned(), create, steps }
+    }
+
+    /// The path in steps.
+    pub(crate) fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+}
+
+decoded! {
+    pub(crate) struct Written {
+        group: String = "group",
+        version: String = "version",
+        kind: String = "kind",
+        path: String = "path",
+        create: bool = "create",
+    }
+}
+
+impl Decode for FieldSpec {
+    fn decode(node: &Node<'_>) -> Result<Self> {
+        let written = Written::decode(node)?;
+        if written.path.is_empty() {
+            return Err(node.place().refuse("a field specification needs a path"));
+        }
+        let gvk = Gvk { group: written.group, version: written.version, kind: written.kind };
+        Ok(Self::new(gvk, &written.path, written.create))
+    }
+}
+
+/// Splits a path; a delimiter after `\` belongs to the name, and one leading delimiter is ignored.
+pub(crate) fn split_path(path: &str, delimiter: char) -> Vec<String> {
+    let mut parts: Vec<String> = Vec::new();
+    let path = if path.len() > 1 { path.strip_prefix(delimiter).unwrap_or(path) } else { path };
+    for part in path.split(delimiter) {
+        match parts.last_mut() {
+            Some(last) if last.ends_with('\\') => {
+                last.pop();
+                last.push(delimiter);
+                last.push_str(part);
+            }
+            _ => parts.push(part.to_owned()),
+        }
+    }
+    parts
+}

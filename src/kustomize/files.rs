@@ -1,0 +1,202 @@
+//! Reading manifests: files to resources.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use serde_json::Value;
+
+use super::{
+    error::{KustomizeError, Place, Result},
+    id::scalar_text,
+    resource::Resource,
+    schema::Schema,
+};
+use crate::{
+    diagnostic::{Class, Diagnostic, FieldPath, Position, SourceLocation},
+    object::type_name,
+    tree::{SourceTree, TreeError, join},
+    yaml::{self, Document, Schema as YamlSchema},
+};
+
+/// Whether a path leads away from the tree.
+pub(crate) fn is_remote(path: &str) -> bool {
+    path.contains("://")
+        || ["git@", "github.com/", "github.com:", "git::"].iter().any(|p| path.starts_with(p))
+}
+
+/// The path in the tree of what a kustomization in `dir` names.
+pub(crate) fn resolve(dir: &str, path: &str, place: &Place) -> Result<String> {
+    if is_remote(path) {
+        let problem = place.problem(format!("remote resources are not supported: {path}"));
+        return Err(KustomizeError::Kustomization(Box::new(
+            problem.with_hint("copy the files, or include the repository with a `git` item"),
+        )));
+    }
+    if path.starts_with('/') {
+        let problem = place.problem(format!("absolute path {path}"));
+        return Err(KustomizeError::Kustomization(Box::new(
+            problem.with_expected("a path relative to the kustomization"),
+        )));
+    }
+    join(dir, path).map_err(|source| read_error(place, source))
+}
+
+/// Reads a file that a kustomization in `dir` names. Returns the file's path too.
+pub(crate) fn read(
+    tree: &dyn SourceTree,
+    dir: &str,
+    path: &str,
+    place: &Place,
+) -> Result<(String, Arc<[u8]>)> {
+    let file = resolve(dir, path, place)?;
+    let text = tree.read(&file).map_err(|source| read_error(place, source))?;
+    Ok((file, text))
+}
+
+pub(crate) fn read_error(place: &Place, source: TreeError) -> KustomizeError {
+    KustomizeError::Read { place: Box::new(place.clone()), source }
+}
+
+/// What documents are read for, which decides what they must have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Objects of the build; `List` kinds are replaced by their items.
+    Resources,
+    /// Strategic merge patches.
+    Patches,
+}
+
+/// The objects of a multi-document file. `file` is only named in messages.
+pub(crate) fn parse(
+    file: &str,
+    text: &[u8],
+    purpose: Purpose,
+    schema: &Schema,
+) -> Result<Vec<Resource>> {
+    let documents = yaml::parse_documents(file, text, YamlSchema::Manifest)?;
+    from_documents(file, text, documents, purpose, schema)
+}
+
+/// The objects of documents that were parsed from `text`.
+pub(crate) fn from_documents(
+    file: &str,
+    text: &[u8],
+    documents: Vec<Document>,
+    purpose: Purpose,
+    schema: &Schema,
+) -> Result<Vec<Resource>> {
+    let mut pending = VecDeque::new();
+    for mut document in documents {
+        keep_annotation_texts(&mut document, text, purpose);
+        // The mapping starts where its first key does, which is at the start of a line.
+        let start = document.positions.of(&FieldPath::root());
+        let position = start.map(|start| Position { column: 1, ..start });
+        let at = SourceLocation { file: file.to_owned(), position };
+        pending.push_back((document.value, at));
+    }
+    let mut found = Vec::with_capacity(pending.len());
+    while let Some((mut value, at)) = pending.pop_front() {
+        if value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty) {
+            continue;
+        }
+        // The items of a list come after what else the file holds, as in kustomize.
+        if let Some(items) = take_items(&mut value, &at)? {
+            pending.extend(items.into_iter().map(|item| (item, at.clone())));
+            continue;
+        }
+        check(&value, &at, purpose)?;
+        found.push(Resource::new(value, at, schema));
+    }
+    Ok(found)
+}
+
+/// The items of a `List`, `ConfigMapList` and so on; `None` for other objects.
+fn take_items(value: &mut Value, at: &SourceLocation) -> Result<Option<Vec<Value>>> {
+    if !value["kind"].as_str().is_some_and(|kind| kind.ends_with("List")) {
+        return Ok(None);
+    }
+    match value.get_mut("items").map(Value::take) {
+        None => Ok(None),
+        Some(Value::Null) => Ok(Some(Vec::new())),
+        Some(Value::Array(items)) => Ok(Some(items)),
+        Some(other) => {
+            let message = format!("found {}", type_name(&other));
+            Err(refuse(at, "items", message, Some("a list of objects")))
+        }
+    }
+}
+
+fn check(value: &Value, at: &SourceLocation, purpose: Purpose) -> Result<()> {
+    if !value.is_object() {
+        let message = format!("found {}", type_name(value));
+        return Err(refuse(at, "", message, Some("a Kubernetes object (a mapping)")));
+    }
+    let text = |path: &str| value.pointer(path).and_then(Value::as_str).unwrap_or_default();
+    let required: &[(&str, &str)] = match purpose {
+        Purpose::Resources => {
+            &[("apiVersion", "/apiVersion"), ("kind", "/kind"), ("metadata.name", "/metadata/name")]
+        }
+        Purpose::Patches => &[("kind", "/kind"), ("metadata.name", "/metadata/name")],
+    };
+    for (field, path) in required {
+        if text(path).is_empty() {
+            let found = value.pointer(path).unwrap_or(&Value::Null);
+            let kind = text("/kind");
+            let message = if found.is_null() {
+                format!("missing in {}", if kind.is_empty() { "this object" } else { kind })
+            } else {
+                format!("found {}", type_name(found))
+            };
+            return Err(refuse(at, field, message, Some("a non-empty string")));
+        }
+    }
+    Ok(())
+}
+
+fn refuse(
+    at: &SourceLocation,
+    field: &str,
+    message: String,
+    expected: Option<&str>,
+) -> KustomizeError {
+    let mut diagnostic = Diagnostic::new(Class::Project, message).with_location(at.clone());
+    if !field.is_empty() {
+        diagnostic = diagnostic.with_field(field);
+    }
+    if let Some(expected) = expected {
+        diagnostic = diagnostic.with_expected(expected);
+    }
+    KustomizeError::Manifest(Box::new(diagnostic))
+}
+
+/// Annotations are text, whatever YAML makes of them: `1.10` stays `1.10` and `0644` stays `0644`. In patches `null` keeps
+/// its meaning, which is to delete.
+fn keep_annotation_texts(document: &mut Document, text: &[u8], purpose: Purpose) {
+    let path: FieldPath = ["metadata", "annotations"].into_iter().collect();
+    let annotations = document.value.pointer_mut("/metadata/annotations");
+    let Some(annotations) = annotations.and_then(Value::as_object_mut) else { return };
+    for (key, value) in annotations {
+        if value.is_string() || value.is_null() && purpose == Purpose::Patches {
+            continue;
+        }
+        let position = document.positions.of_value(&path.child(key.as_str()));
+        let written =
+            position.and_then(|position| plain_scalar(text, position.line, position.column));
+        let normal = scalar_text(value).unwrap_or_default();
+        *value = Value::String(match written {
+            Some(written) if value.is_null() && written.eq_ignore_ascii_case("null") => written,
+            Some(written) if value.is_number() || value.is_boolean() => written,
+            _ => normal,
+        });
+    }
+}
+
+/// The plain scalar that starts at a place of a text.
+fn plain_scalar(text: &[u8], line: usize, column: usize) -> Option<String> {
+    let text = std::str::from_utf8(text).ok()?;
+    let line = text.lines().nth(line.checked_sub(1)?)?;
+    let rest: String = line.chars().skip(column.checked_sub(1)?).collect();
+    let end = rest.find([',', '}', ' ', '\t']).unwrap_or(rest.len());
+    let word = rest.get(..end)?;
+    let plain = |c: char| c.is_ascii_alphanumeric() || "+-._".contains(c);
+    (!word.is_empty() && word.chars().all(plain)).then(|| word.to_owned())
+}

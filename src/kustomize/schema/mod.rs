@@ -1,0 +1,149 @@
+//! How strategic merge patches merge lists, and which kinds are cluster-scoped.
+//!
+//! The built-in table holds the merge keys of Kubernetes 1.21, which kustomize v5 uses, so that both agree; lists of other
+//! kinds are replaced. `openapi.path` of a kustomization puts a user's document in its place.
+
+mod custom;
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, LazyLock},
+};
+
+use serde::Deserialize;
+
+/// `builtin.json` is written by `hack/kustomize-schema.py`.
+static BUILTIN: LazyLock<Arc<Schema>> = LazyLock::new(|| {
+    // A test reads the same text: what is shipped can be read.
+    Arc::new(serde_json::from_str(include_str!("builtin.json")).unwrap_or_default())
+});
+
+/// What kustomize calls the version of its built-in document.
+pub(crate) const BUILTIN_VERSION: &str = "v1.21.2";
+
+/// Types and kinds.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Schema {
+    /// By type name: the fields that matter.
+    types: HashMap<String, HashMap<String, Field>>,
+    /// By `apiVersion Kind`: the type.
+    kinds: HashMap<String, String>,
+    /// `apiVersion Kind`.
+    cluster_scoped: HashSet<String>,
+}
+
+/// A field of a type.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+enum Field {
+    /// A mapping with fields of its own.
+    Type(String),
+    /// A list, or a mapping with any keys.
+    Container(Container),
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Container {
+    /// The keys that identify an item, for lists that merge; empty for lists of scalars.
+    merge: Option<Vec<String>>,
+    /// Type of the items.
+    items: Option<String>,
+    /// Type of the values.
+    values: Option<String>,
+}
+
+/// What is known about a value. Copies are cheap.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shape<'a> {
+    schema: &'a Schema,
+    known: Known<'a>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Known<'a> {
+    Nothing,
+    Type(&'a HashMap<String, Field>),
+    Container(&'a Container),
+}
+
+impl Schema {
+    /// The built-in table.
+    pub(crate) fn builtin() -> Arc<Self> {
+        BUILTIN.clone()
+    }
+
+    /// The table of an OpenAPI v2 document.
+    ///
+    /// The scopes of built-in kinds stay known.
+    pub(crate) fn from_openapi(document: &serde_json::Value) -> Self {
+        let mut schema = custom::read(document);
+        schema.cluster_scoped.extend(Self::builtin().cluster_scoped.iter().cloned());
+        schema
+    }
+
+    /// Whether a kind is known not to live in namespaces.
+    pub(crate) fn is_cluster_scoped(&self, api_version: &str, kind: &str) -> bool {
+        self.cluster_scoped.contains(&format!("{api_version} {kind}"))
+    }
+
+    /// What is known about objects of a kind.
+    pub(crate) fn kind(&self, api_version: &str, kind: &str) -> Shape<'_> {
+        let known = self
+            .kinds
+            .get(&format!("{api_version} {kind}"))
+            .map_or(Known::Nothing, |name| self.type_named(name));
+        Shape { schema: self, known }
+    }
+
+    fn type_named(&self, name: &str) -> Known<'_> {
+        self.types.get(name).map_or(Known::Nothing, Known::Type)
+    }
+}
+
+impl<'a> Shape<'a> {
+    /// Whether nothing is known.
+    pub(crate) fn is_unknown(self) -> bool {
+        matches!(self.known, Known::Nothing)
+    }
+
+    /// The same schema's knowledge about a kind.
+    pub(crate) fn of_kind(self, api_version: &str, kind: &str) -> Self {
+        self.schema.kind(api_version, kind)
+    }
+
+    /// The value of a field.
+    pub(crate) fn field(self, name: &str) -> Self {
+        let known = match self.known {
+            Known::Type(fields) => match fields.get(name) {
+                Some(Field::Type(name)) => self.schema.type_named(name),
+                Some(Field::Container(container)) => Known::Container(container),
+                None => Known::Nothing,
+            },
+            Known::Container(Container { values: Some(name), .. }) => self.schema.type_named(name),
+            Known::Container(_) | Known::Nothing => Known::Nothing,
+        };
+        Self { known, ..self }
+    }
+
+    /// The items of a list.
+    pub(crate) fn items(self) -> Self {
+        let known = match self.known {
+            Known::Container(Container { items: Some(name), .. }) => self.schema.type_named(name),
+            _ => Known::Nothing,
+        };
+        Self { known, ..self }
+    }
+
+    /// The keys that identify an item of a merging list, none for scalars; `None` for lists that are replaced.
+    pub(crate) fn merge_keys(self) -> Option<&'a [String]> {
+        match self.known {
+            Known::Container(container) => container.merge.as_deref(),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

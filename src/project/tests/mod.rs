@@ -1,2 +1,0 @@
-mod args;
-mod targets;
