@@ -25,5 +25,14 @@ pub mod tree;
 pub mod deployment;
 pub mod kustomize;
 
+// Layer 4: converge
+pub mod apply;
+pub mod diff;
+pub mod hooks;
+pub mod prune;
+pub mod readiness;
+pub mod results;
+pub mod validate;
+
 // Layer 5: engine
 pub mod engine;

@@ -14,7 +14,7 @@ use futures::{StreamExt, stream};
 use serde_json::Value;
 use tokio::{sync::Mutex, time::Instant};
 
-use super::{ApiOutcome, Cluster, request::Call, request::encode};
+use super::{ApiOutcome, Cluster, DEFAULT_NAMESPACE, request::Call, request::encode};
 use crate::object::ObjectRef;
 
 /// How often discovery is refreshed at most, however many objects of unknown kinds ask for it.
@@ -134,6 +134,19 @@ impl Discovery {
     /// Whether objects of a kind live in namespaces, whatever the version; `None` for an unknown kind.
     pub fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool> {
         self.named(kind).find(|found| found.group == group).map(|found| found.namespaced)
+    }
+
+    /// The reference with the namespace that its kind's scope asks for: `default` when it names none, none when the kind is
+    /// cluster-scoped. References of unknown kinds come back as they are.
+    pub fn complete(&self, mut reference: ObjectRef) -> ObjectRef {
+        match self.is_namespaced(&reference.group, &reference.kind) {
+            Some(true) if reference.namespace.is_none() => {
+                reference.namespace = Some(DEFAULT_NAMESPACE.to_owned());
+            }
+            Some(false) => reference.namespace = None,
+            _ => {}
+        }
+        reference
     }
 
     /// Kinds in preferred versions of this group and kind, each left out meaning any.

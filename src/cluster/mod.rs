@@ -6,6 +6,7 @@ mod discovery;
 pub mod kubeconfig;
 mod observe;
 mod outcome;
+mod remove;
 mod request;
 mod retry;
 mod watch;
@@ -29,6 +30,9 @@ use discovery::DiscoveryCache;
 
 /// The name under which fields are owned.
 pub const FIELD_MANAGER: &str = "kluctl";
+
+/// Where objects go that name no namespace, whatever the kubeconfig says.
+pub const DEFAULT_NAMESPACE: &str = "default";
 
 /// Limits of a [`Cluster`].
 #[derive(Debug, Clone)]

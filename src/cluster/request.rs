@@ -7,7 +7,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 use super::{
-    ApiKind, ApiOutcome, Cluster, FIELD_MANAGER,
+    ApiKind, ApiOutcome, Cluster, DEFAULT_NAMESPACE, FIELD_MANAGER,
     outcome::{Refusal, classify},
 };
 
@@ -164,7 +164,7 @@ impl Cluster {
         mode: WriteMode,
         force: bool,
     ) -> Answer {
-        let path = self.object_path(kind, object);
+        let path = Self::object_path(kind, object);
         let path = format!("{path}?fieldManager={FIELD_MANAGER}&force={force}{}", mode.query());
         self.once(Call::write(Method::PATCH, path, "application/apply-patch+yaml", bytes(object)))
             .await
@@ -172,7 +172,7 @@ impl Cluster {
 
     /// Replaces an object by a complete one, which carries the `resourceVersion` it is meant for. Sent once.
     pub async fn replace(&self, kind: &ApiKind, object: &Value, mode: WriteMode) -> Answer {
-        let path = self.object_path(kind, object);
+        let path = Self::object_path(kind, object);
         let path = format!("{path}?fieldManager={FIELD_MANAGER}{}", mode.query());
         self.once(Call::write(Method::PUT, path, "application/json", bytes(object))).await
     }
@@ -201,11 +201,10 @@ impl Cluster {
             .await
     }
 
-    fn object_path(&self, kind: &ApiKind, object: &Value) -> String {
+    fn object_path(kind: &ApiKind, object: &Value) -> String {
         let metadata = &object["metadata"];
-        let default = self.client().default_namespace();
         let namespace = metadata["namespace"].as_str().filter(|namespace| !namespace.is_empty());
-        let namespace = kind.namespaced.then(|| namespace.unwrap_or(default));
+        let namespace = kind.namespaced.then(|| namespace.unwrap_or(DEFAULT_NAMESPACE));
         kind.path(namespace, metadata["name"].as_str())
     }
 

@@ -1,0 +1,10 @@
+//! Whether live objects are ready (engine reference 7.3), and waiting until they are.
+
+mod assess;
+mod wait;
+
+pub use assess::{Assessment, Facts, Readiness, assess};
+pub use wait::{WaitError, Waiter};
+
+#[cfg(test)]
+mod tests;

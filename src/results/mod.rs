@@ -1,0 +1,20 @@
+//! What a run leaves behind, in the reference's wire format: command results, validate results, their summaries.
+
+mod collect;
+mod outcome;
+mod reduce;
+mod summary;
+mod types;
+
+pub(crate) use collect::is_younger;
+pub use collect::{AppliedObject, Collected, collect, reference_for_diff};
+pub use outcome::{ObjectOutcome, Operation, OutcomeState};
+pub use summary::{CommandResultSummary, ValidateResultSummary};
+pub use types::{
+    BaseObject, Change, ChangeKind, ClusterInfo, CommandInfo, CommandResult, DeploymentError,
+    GitInfo, Initiator, KluctlDeploymentInfo, ProjectKey, ResultObject, RunInfo, TargetKey,
+    ValidateResult, ValidateResultEntry,
+};
+
+#[cfg(test)]
+mod tests;
