@@ -10,7 +10,7 @@ use std::{
 /// Modules by layer. A module uses modules of lower layers, and within its layer those that [`SIDEWAYS`] names.
 const LAYERS: &[&[&str]] = &[
     &["diagnostic", "secret", "yaml", "object"],
-    &["api", "schema"],
+    &["api", "observer", "schema"],
     &["tree", "net", "archive", "artifact", "git", "cluster"],
     &["jinja", "kustomize", "vars", "project", "deployment"],
     &["results", "diff", "readiness", "hooks", "apply", "prune", "validate"],
@@ -35,7 +35,7 @@ const SIDEWAYS: &[(&str, &[&str])] = &[
     ("diff", &["results"]),
     ("apply", &["hooks", "diff", "readiness", "results"]),
     ("prune", &["results"]),
-    ("validate", &["readiness", "results"]),
+    ("validate", &["hooks", "readiness", "results"]),
     ("cli", &["telemetry"]),
 ];
 

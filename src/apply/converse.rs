@@ -96,7 +96,7 @@ impl Conversation<'_> {
     }
 }
 
-impl<'a> Talk<'a> {
+impl Talk<'_> {
     async fn run(&mut self) -> Result<Applied, String> {
         let target = self.it.target;
         let first = if self.it.renamed || self.it.lacks_namespace {
@@ -154,7 +154,7 @@ impl<'a> Talk<'a> {
             step = next(
                 &mut state,
                 &outcome,
-                &self.it.known(self.live.as_ref()),
+                self.it.known(self.live.as_ref()),
                 &self.it.options.policy,
             );
             if step == Step::Done

@@ -158,7 +158,7 @@ impl State {
 /// 4. Conflicts are forced when the policy says so, else resolved field by field with the live object.
 /// 5. What the API server finds invalid is replaced, and then deleted and applied anew, as far as the policy allows.
 ///    Missing rights and denials are not: deleting would not get past them.
-pub fn next(state: &mut State, outcome: &ApiOutcome, known: &Known, policy: &Policy) -> Step {
+pub fn next(state: &mut State, outcome: &ApiOutcome, known: Known, policy: &Policy) -> Step {
     state.sent += 1;
     if let Some(pause) = policy.retry.pause(state.sent, outcome, state.seed) {
         return Step::Pause(pause, state.request.clone());
@@ -178,6 +178,7 @@ pub fn next(state: &mut State, outcome: &ApiOutcome, known: &Known, policy: &Pol
         },
         Request::ApplyStandIn => match outcome {
             ApiOutcome::Done(_) => Step::Done,
+            ApiOutcome::NoSuchKind(_) => missing_kind(state, message, known.kind, policy),
             outcome if outcome.is_refused() => Step::StandIn {
                 warning: format!(
                     "its namespace does not exist yet, and it could not be tried in another one: {message}"
@@ -202,7 +203,7 @@ pub fn next(state: &mut State, outcome: &ApiOutcome, known: &Known, policy: &Pol
 }
 
 /// The next step when the managed fields of the live object do not match the conflicts: it is read again, a few times.
-pub fn after_unknown_field(state: &mut State, message: &str) -> Step {
+pub(super) fn after_unknown_field(state: &mut State, message: &str) -> Step {
     if state.reread >= REREADS {
         return state.fail(message);
     }
@@ -210,7 +211,7 @@ pub fn after_unknown_field(state: &mut State, message: &str) -> Step {
     state.send(Request::Read)
 }
 
-fn after_apply(state: &mut State, outcome: &ApiOutcome, known: &Known, policy: &Policy) -> Step {
+fn after_apply(state: &mut State, outcome: &ApiOutcome, known: Known, policy: &Policy) -> Step {
     let message = outcome.message().unwrap_or_default();
     match outcome {
         ApiOutcome::Done(_) => Step::Done,
@@ -248,15 +249,16 @@ fn after_apply(state: &mut State, outcome: &ApiOutcome, known: &Known, policy: &
 fn missing_kind(state: &mut State, message: &str, kind: Provider, policy: &Policy) -> Step {
     state.missing += 1;
     state.sent = 0;
+    let again = state.request.clone();
     match kind {
-        Provider::Pending if state.missing <= MISSING_TRIES => Step::AwaitKind(Request::Apply),
+        Provider::Pending if state.missing <= MISSING_TRIES => Step::AwaitKind(again),
         Provider::Done if policy.dry_run => Step::StandIn {
             warning: "the definition of its kind is created in the same run, so that it cannot be checked in a dry run".into(),
         },
         Provider::Done if state.missing <= MISSING_TRIES => {
-            Step::RefreshKinds(MISSING_PAUSE, Request::Apply)
+            Step::RefreshKinds(MISSING_PAUSE, again)
         }
-        Provider::None if state.missing == 1 => Step::RefreshKinds(Duration::ZERO, Request::Apply),
+        Provider::None if state.missing == 1 => Step::RefreshKinds(Duration::ZERO, again),
         Provider::Failed => {
             state.fail(&format!("{message}: the definition of its kind could not be applied"))
         }
@@ -286,7 +288,7 @@ fn missing_namespace(
     }
 }
 
-fn after_replace(state: &mut State, outcome: &ApiOutcome, known: &Known, policy: &Policy) -> Step {
+fn after_replace(state: &mut State, outcome: &ApiOutcome, known: Known, policy: &Policy) -> Step {
     match outcome {
         ApiOutcome::Done(_) => Step::Done,
         ApiOutcome::Outdated(_) if state.reread < REREADS => {
@@ -315,7 +317,7 @@ fn after_read(state: &mut State, outcome: &ApiOutcome) -> Step {
     }
 }
 
-fn recreate(state: &mut State, outcome: &ApiOutcome, known: &Known, policy: &Policy) -> Step {
+fn recreate(state: &mut State, outcome: &ApiOutcome, known: Known, policy: &Policy) -> Step {
     let message = outcome.message().unwrap_or_default();
     if !policy.force_replace_on_error || !is_replaceable(outcome) {
         return state.fail(message);

@@ -266,26 +266,7 @@ impl<'a> ItemRun<'a> {
         let reference = &target.reference;
         let verdict = match self.unchanged(target) {
             Some(object) => Ok(object),
-            None => {
-                let namespace = reference.namespace.as_deref();
-                let dry_run = self.run.options.policy.dry_run;
-                let lacks_namespace = dry_run
-                    && target.namespace_from.is_some()
-                    && namespace.is_some_and(|name| self.run.live.lacks_namespace(name));
-                let conversation = Conversation {
-                    cluster: self.run.cluster,
-                    options: self.run.options,
-                    providers: self.providers,
-                    rules: &self.run.desired.items[self.index].conflict_resolution,
-                    target,
-                    lacks_namespace,
-                    renamed: renamed && dry_run,
-                    cancel: self.run.cancel,
-                };
-                let verdict = conversation.run().await;
-                self.warn(reference, verdict.warnings);
-                verdict.result
-            }
+            None => self.converse(target, renamed).await,
         };
         let state = if verdict.is_ok() { Provider::Done } else { Provider::Failed };
         self.providers.set(target.provides, state);
@@ -303,6 +284,27 @@ impl<'a> ItemRun<'a> {
                 false
             }
         }
+    }
+
+    /// Applies one object by talking to the API server.
+    async fn converse(&mut self, target: &PlannedObject, renamed: bool) -> Result<Applied, String> {
+        let dry_run = self.run.options.policy.dry_run;
+        let namespace = target.reference.namespace.as_deref();
+        let conversation = Conversation {
+            cluster: self.run.cluster,
+            options: self.run.options,
+            providers: self.providers,
+            rules: &self.run.desired.items[self.index].conflict_resolution,
+            target,
+            lacks_namespace: dry_run
+                && target.namespace_from.is_some()
+                && namespace.is_some_and(|name| self.run.live.lacks_namespace(name)),
+            renamed: renamed && dry_run,
+            cancel: self.run.cancel,
+        };
+        let verdict = conversation.run().await;
+        self.warn(&target.reference, verdict.warnings);
+        verdict.result
     }
 
     /// The live object, when it is known to be as desired.
@@ -323,7 +325,9 @@ impl<'a> ItemRun<'a> {
                 let message = format!("cannot wait for {}: no kind matches it", shown(&selector));
                 self.error(None, message);
             }
-            references.iter().for_each(|reference| self.planned(reference, Operation::Wait));
+            for reference in &references {
+                self.planned(reference, Operation::Wait);
+            }
             waits.extend(references);
         }
         // What could not be applied does not become ready either.

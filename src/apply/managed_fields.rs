@@ -63,7 +63,9 @@ impl Element {
 /// The path in the API server's notation.
 pub(super) fn notation(path: &[Element]) -> String {
     let mut out = String::new();
-    path.iter().for_each(|element| element.write(&mut out));
+    for element in path {
+        element.write(&mut out);
+    }
     out
 }
 

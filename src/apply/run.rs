@@ -141,7 +141,9 @@ pub async fn run(run: ApplyRun<'_>) -> ApplyReport {
         let finished = items.buffer_unordered(run.options.parallel_items.max(1));
         let mut reports: Vec<_> = finished.collect().await;
         reports.sort_by_key(|(index, _)| *index);
-        reports.into_iter().for_each(|(_, item)| report.append(item));
+        for (_, item) in reports {
+            report.append(item);
+        }
         let last = &rest[length - 1];
         if last.barrier && start + length < run.plan.items.len() && !stop.is_cancelled() {
             run.observer.event(EngineEvent::Barrier { message: last.message.clone() });

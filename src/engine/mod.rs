@@ -1,9 +1,20 @@
 //! One operation per file, from a source tree to a result. Fronts hand in what the engine may talk to.
 
+mod changes;
+mod delete;
+mod deploy;
 mod limits;
 mod options;
+mod prune;
+mod session;
+mod validate;
 
+pub use delete::delete;
+pub use deploy::{KnownVersions, deploy, diff};
 pub use limits::Limits;
 pub use options::{DeployOptions, DiffOptions};
+pub use prune::prune;
+pub use session::Session;
+pub use validate::validate;
 
 pub use crate::observer::{EngineEvent, Observer, Silent, Stage};

@@ -105,13 +105,9 @@ pub fn plan(
         if !is_owned(object) {
             continue;
         }
-        let stays = if wanted.objects.contains(&LiveKey::from(&reference)) {
-            Some(None)
-        } else if !inclusion.includes(&annotations::tags(object), annotations::item_dir(object)) {
-            Some(None)
-        } else {
-            protection(object, by_tags).map(Some)
-        };
+        let is_meant = !wanted.objects.contains(&LiveKey::from(&reference))
+            && inclusion.includes(&annotations::tags(object), annotations::item_dir(object));
+        let stays = if is_meant { protection(object, by_tags).map(Some) } else { Some(None) };
         let Some(reason) = stays else {
             let uid = object.value()["metadata"]["uid"].as_str().map(str::to_owned);
             plan.deletions.push(PlannedDeletion { reference, uid });

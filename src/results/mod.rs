@@ -3,6 +3,7 @@
 mod collect;
 mod outcome;
 mod reduce;
+mod start;
 mod summary;
 mod types;
 

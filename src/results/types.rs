@@ -232,6 +232,7 @@ pub struct RunInfo {
 
 /// What a result tells about any object.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "the wire format has them")]
 pub struct BaseObject {
     /// The object, named as in its diff (`kluctl.io/diff-name`).
     #[serde(rename = "ref")]
