@@ -24,6 +24,7 @@ pub mod tree;
 // Layer 3: render
 pub mod deployment;
 pub mod kustomize;
+pub mod project;
 
 // Layer 4: converge
 pub mod apply;

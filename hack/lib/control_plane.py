@@ -1,5 +1,7 @@
 """A Kubernetes control plane on loopback, with a fake node. Every flag is explained in hack/control-plane/README.md."""
 
+from __future__ import annotations
+
 import base64
 import json
 import ssl

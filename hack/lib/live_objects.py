@@ -65,8 +65,9 @@ def readiness(item: dict) -> str:
     status = item.get("status", {})
     if item["kind"] in ("Deployment", "StatefulSet"):
         ready, wanted = status.get("readyReplicas", 0), item["spec"].get("replicas", 1)
-        current = status.get("observedGeneration") == item["metadata"]["generation"] and status.get("updatedReplicas", 0) == wanted
-        return f"{'yes' if current and ready == wanted else 'no'}, {ready}/{wanted}"
+        observed = status.get("observedGeneration") == item["metadata"]["generation"]
+        done = observed and status.get("updatedReplicas", 0) == ready == wanted
+        return f"{'yes' if done else 'no'}, {ready}/{wanted}"
     if item["kind"] == "Namespace":
         return "yes" if status.get("phase") == "Active" else "no"
     return "yes"
@@ -84,8 +85,8 @@ def differences(old: dict, new: dict) -> list[tuple[str, object, object]]:
 
 def deployed_part(item: dict) -> dict:
     metadata = {key: value for key, value in item["metadata"].items() if key not in SERVER_FIELDS}
-    annotations = metadata.get("annotations", {})
-    metadata["annotations"] = {key: value for key, value in annotations.items() if not key.startswith("deployment.kubernetes.io/")}
+    annotations = metadata.get("annotations", {}).items()
+    metadata["annotations"] = {key: value for key, value in annotations if not key.startswith("deployment.kubernetes.io/")}
     return {**{key: value for key, value in item.items() if key != "status"}, "metadata": metadata}
 
 

@@ -1,5 +1,7 @@
 """Child processes that end with this one, however it ends, and loopback ports for them."""
 
+from __future__ import annotations
+
 import os
 import random
 import signal

@@ -6,7 +6,9 @@ mod git;
 mod images;
 mod item;
 mod oci;
+mod project;
 mod selector;
+mod target;
 mod vars;
 mod violation;
 
@@ -16,7 +18,9 @@ pub use git::{GitProject, GitRef};
 pub use images::{FixedImage, FixedImages};
 pub use item::DeploymentItem;
 pub use oci::{OciProject, OciRef};
+pub use project::{ArgDeclaration, AwsConfig, LibraryFile, ProjectFile, ServiceAccountRef};
 pub use selector::ObjectSelector;
+pub use target::TargetConfig;
 pub use vars::{
     AwsSecret, AzureSecret, ClusterData, ClusterObject, GcpSecret, GitFile, GitFiles,
     GitFilesEntry, HttpRequest, VarsSource, VaultSecret,

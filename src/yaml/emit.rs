@@ -76,46 +76,55 @@ impl Emitter {
     }
 
     fn mapping(&mut self, map: &Map<String, Value>, indent: usize) {
-        let mut keys: Vec<&String> = map.keys().collect();
-        keys.sort_by(|a, b| natural_order(a, b));
-        for (i, key) in keys.into_iter().enumerate() {
+        for (i, key) in in_natural_order(map.keys().collect()).into_iter().enumerate() {
             // The first key of a list item continues the line of its dash.
             if i > 0 || self.column != indent {
                 self.indent(indent);
             }
-            self.key(key, indent);
-            self.mapping_value(&map[key], indent);
+            let simple = self.key(key, indent);
+            self.mapping_value(&map[key], indent, simple);
         }
     }
 
-    fn key(&mut self, key: &str, indent: usize) {
-        if key.contains(is_break) || key.len() > LONGEST_SIMPLE_KEY {
+    /// Writes a key and its `:`. Returns whether it is a simple one, in contrast to one with `?`.
+    fn key(&mut self, key: &str, indent: usize) -> bool {
+        let simple = !key.contains(is_break) && key.len() <= LONGEST_SIMPLE_KEY;
+        if simple {
+            self.text(key, indent + 2, false);
+        } else {
             self.put("? ");
             self.text(key, indent + 2, true);
             self.indent(indent);
-        } else {
-            self.text(key, indent + 2, false);
         }
         self.put(":");
+        simple
     }
 
-    fn mapping_value(&mut self, value: &Value, indent: usize) {
+    fn mapping_value(&mut self, value: &Value, indent: usize, simple_key: bool) {
         match value {
             Value::Object(map) if !map.is_empty() => {
-                self.newline();
-                self.indent(indent + 2);
+                self.start_collection(indent + 2, simple_key);
                 self.mapping(map, indent + 2);
             }
-            // Lists below a key are not indented.
             Value::Array(items) if !items.is_empty() => {
-                self.newline();
-                self.indent(indent);
+                // Lists below a key are not indented.
+                let indent = if simple_key { indent } else { indent + 2 };
+                self.start_collection(indent, simple_key);
                 self.sequence(items, indent);
             }
             other => {
                 self.put(" ");
                 self.scalar(other, indent + 2);
             }
+        }
+    }
+
+    fn start_collection(&mut self, indent: usize, new_line: bool) {
+        if new_line {
+            self.newline();
+            self.indent(indent);
+        } else {
+            self.put(" ");
         }
     }
 
@@ -255,41 +264,33 @@ enum Style {
 
 /// The style of a string, as a mapping's simple key or as a value.
 fn style_of(text: &str, is_value: bool) -> Style {
-    let after_break = |pair: &[char]| is_break(pair[0]) && pair[1] == ' ';
-    let before_break = |pair: &[char]| pair[0] == ' ' && is_break(pair[1]);
     let chars: Vec<char> = text.chars().collect();
-    let multiline = chars.iter().copied().any(is_break);
-    // What only escapes keep: special characters, and spaces at the end of a line.
-    let fragile = chars.iter().any(|c| !is_printable(*c)) || chars.windows(2).any(before_break);
+    // What only escapes keep: special characters, and spaces in front of a line break.
+    let fragile = chars.iter().any(|c| !is_printable(*c)) || text.contains(" \n");
     if text.contains('\n') {
         let literal = is_value && !fragile && !text.ends_with(' ');
         return if literal { Style::Literal } else { Style::Double };
     }
-    if fragile || (multiline && !is_value) || (!text.is_empty() && !reads_as_string(text)) {
-        return Style::Double;
-    }
-    let edge = |c: char| c == ' ' || is_break(c);
-    if text.is_empty() {
-        // An empty plain scalar would be null.
+    // A plain `<<` as a key would merge.
+    let merge = text == "<<" && !is_value;
+    if fragile || merge || !reads_as_string(text) {
         Style::Double
-    } else if !(multiline || text.starts_with(edge) || text.ends_with(edge) || has_indicators(text))
-    {
-        Style::Plain
-    } else if chars.windows(2).any(after_break) {
-        Style::Double
-    } else {
+    } else if text.starts_with(' ') || text.ends_with(' ') || has_indicators(text) {
         Style::Single
+    } else {
+        Style::Plain
     }
 }
 
+/// A line break, for YAML 1.1.
 fn is_break(c: char) -> bool {
     matches!(c, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// What is written as it is; four-byte characters are not.
+/// What is written as it is. Four-byte characters are not, nor what some readers take for line breaks.
 fn is_printable(c: char) -> bool {
     matches!(c, '\n' | ' '..='~' | '\u{A0}'..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}')
-        && c != '\u{FEFF}'
+        && !matches!(c, '\u{FEFF}' | '\u{2028}' | '\u{2029}')
 }
 
 /// Whether a text of printable characters on one line needs quotes to not be taken for YAML syntax.
@@ -317,10 +318,7 @@ fn has_indicators(text: &str) -> bool {
 
 /// Whether a plain `text` would be read back as a string, by us and by YAML 1.1 readers that know base 60.
 fn reads_as_string(text: &str) -> bool {
-    if text == "<<" || is_base_60(text) {
-        return false;
-    }
-    matches!(resolve::implied(text, Schema::Config), Scalar::String(_))
+    matches!(resolve::implied(text, Schema::Config), Scalar::String(_)) && !is_base_60(text)
 }
 
 /// `190:20:30` or `1:30.5`: a number in base 60 for YAML 1.1.
@@ -369,6 +367,24 @@ fn escape(c: char) -> Option<String> {
             code => format!("\\U{code:08X}"),
         },
     })
+}
+
+/// Sorts keys. By merging, since [`natural_order`] has cycles (`2` < `10` < `1a` < `2`), which the standard library's sort
+/// need not bear; Go's result is random then.
+fn in_natural_order(mut keys: Vec<&String>) -> Vec<&String> {
+    if keys.len() < 2 {
+        return keys;
+    }
+    let mut right = in_natural_order(keys.split_off(keys.len() / 2)).into_iter().peekable();
+    let mut merged = Vec::with_capacity(keys.len() + right.len());
+    for key in in_natural_order(keys) {
+        while let Some(other) = right.next_if(|other| natural_order(other, key).is_lt()) {
+            merged.push(other);
+        }
+        merged.push(key);
+    }
+    merged.extend(right);
+    merged
 }
 
 /// The order of keys: letters by code point and behind everything else, runs of digits by their number.

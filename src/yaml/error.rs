@@ -18,7 +18,7 @@ pub enum Problem {
         /// What the parser met.
         message: String,
         /// What to do about it, when that is known.
-        hint: Option<&'static str>,
+        hint: Option<String>,
     },
     /// A mapping has the same key twice.
     #[error("duplicate key \"{key}\"")]
@@ -33,6 +33,8 @@ pub enum Problem {
     Key {
         /// What is used as a key.
         found: &'static str,
+        /// What to do about it, when that is known.
+        hint: Option<&'static str>,
     },
     /// A value has no place in the JSON data model, or contradicts its tag.
     #[error("{message}")]
@@ -154,7 +156,8 @@ impl YamlError {
             Problem::DuplicateKey { first, .. } => {
                 vec![format!("first defined at {}:{}", first.line, first.column)]
             }
-            Problem::Syntax { hint, .. } => hint.iter().map(|hint| (*hint).to_owned()).collect(),
+            Problem::Syntax { hint, .. } => hint.iter().cloned().collect(),
+            Problem::Key { hint, .. } => hint.iter().map(|hint| (*hint).to_owned()).collect(),
             _ => Vec::new(),
         }
     }
@@ -203,9 +206,8 @@ impl serde::de::Error for YamlError {
     }
 
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
-        let expected = expected.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>();
         Self::new(Problem::Type {
-            expected: format!("one of {}", expected.join(", ")),
+            expected: super::typed::one_of(expected),
             found: format!("\"{variant}\""),
         })
     }

@@ -12,6 +12,7 @@ mod error;
 mod number;
 mod parse;
 mod positions;
+mod repair;
 mod resolve;
 mod suggest;
 mod text;

@@ -1,6 +1,9 @@
 //! From bytes to values: decoding, the walk over the parser's events, anchors, merge keys, duplicates.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashMap},
+};
 
 use serde_json::{Map, Value};
 use yaml_rust2::{
@@ -12,8 +15,10 @@ use super::{
     Document, Positions, Schema, YamlError,
     error::Problem,
     positions::{Children, Node},
+    repair::Repairs,
     resolve::{self, Tag},
     text,
+    typed::describe,
 };
 use crate::diagnostic::Position;
 
@@ -31,7 +36,35 @@ pub(super) fn documents(
 ) -> Result<Vec<Document>, YamlError> {
     let text = text::decode(bytes)?;
     text::check_characters(&text)?;
-    let mut composer = Composer::new(&text, schema);
+    let mut repairs = Repairs::default();
+    // Blanks behind the last line break are no content, whatever they stand behind.
+    let mut text = Cow::Borrowed(text.trim_end_matches(' '));
+    loop {
+        let (info, at, open) = match compose(&text, &repairs, schema, limit) {
+            Ok(documents) => return Ok(documents),
+            Err(Stop::Yaml(error)) => return Err(error),
+            Err(Stop::Scan { info, at, open }) => (info, at, open),
+        };
+        let Some(repaired) = repairs.repair(&text, &info, at, open) else {
+            let hint = text::syntax_hint(&text, at, &info).map(str::to_owned).or_else(|| {
+                let bracket = open.and_then(|open| text::bracket_at(&text, open));
+                let Position { line, column } = repairs.original(open?);
+                Some(format!("is the `{}` at {line}:{column} closed?", bracket?))
+            });
+            let problem = Problem::Syntax { message: text::syntax_message(&info), hint };
+            return Err(YamlError::at(problem, repairs.original(at)));
+        };
+        text = Cow::Owned(repaired);
+    }
+}
+
+fn compose(
+    text: &str,
+    repairs: &Repairs,
+    schema: Schema,
+    limit: usize,
+) -> Result<Vec<Document>, Stop> {
+    let mut composer = Composer::new(text, repairs, schema);
     let mut found = Vec::new();
     while found.len() < limit {
         match composer.document()? {
@@ -42,7 +75,22 @@ pub(super) fn documents(
     Ok(found)
 }
 
-fn position(marker: Marker) -> Position {
+/// Why reading stopped.
+enum Stop {
+    /// The parser met something; positions are those of the repaired text.
+    Scan { info: String, at: Position, open: Option<Position> },
+    /// The content is wrong.
+    Yaml(YamlError),
+}
+
+impl From<YamlError> for Stop {
+    fn from(error: YamlError) -> Self {
+        Self::Yaml(error)
+    }
+}
+
+/// As the parser counts, in the text it was given.
+fn raw_position(marker: Marker) -> Position {
     Position { line: marker.line(), column: marker.col() + 1 }
 }
 
@@ -60,40 +108,44 @@ enum Anchored {
 struct Composer<'a> {
     parser: Parser<std::str::Chars<'a>>,
     text: &'a str,
+    repairs: &'a Repairs,
     schema: Schema,
     anchors: HashMap<usize, Anchored>,
     aliased: usize,
-    depth: usize,
+    /// Where the collections start that are being read, innermost last, in the parser's counting.
+    open: Vec<Position>,
     /// Values read so far in this document, expanded aliases included.
     size: usize,
 }
 
 impl<'a> Composer<'a> {
-    fn new(text: &'a str, schema: Schema) -> Self {
+    fn new(text: &'a str, repairs: &'a Repairs, schema: Schema) -> Self {
         Self {
             parser: Parser::new_from_str(text),
             text,
+            repairs,
             schema,
             anchors: HashMap::new(),
             aliased: 0,
-            depth: 0,
+            open: Vec::new(),
             size: 0,
         }
     }
 
-    fn next(&mut self) -> Result<(Event, Marker), YamlError> {
-        let error = match self.parser.next_token() {
-            Ok(event) => return Ok(event),
-            Err(error) => error,
-        };
-        let at = position(*error.marker());
-        let hint = text::syntax_hint(self.text, at, error.info());
-        let message = text::syntax_message(error.info());
-        Err(YamlError::at(Problem::Syntax { message, hint }, at))
+    fn next(&mut self) -> Result<(Event, Marker), Stop> {
+        self.parser.next_token().map_err(|error| Stop::Scan {
+            info: error.info().to_owned(),
+            at: raw_position(*error.marker()),
+            open: self.open.last().copied(),
+        })
+    }
+
+    fn position(&self, marker: Marker) -> Position {
+        self.repairs.original(raw_position(marker))
     }
 
     /// The next document, `None` at the end of the stream.
-    fn document(&mut self) -> Result<Option<Document>, YamlError> {
+    fn document(&mut self) -> Result<Option<Document>, Stop> {
         loop {
             match self.next()? {
                 (Event::StreamEnd, _) => return Ok(None),
@@ -102,35 +154,36 @@ impl<'a> Composer<'a> {
             }
         }
         self.anchors.clear();
-        (self.aliased, self.size, self.depth) = (0, 0, 0);
+        (self.aliased, self.size) = (0, 0);
+        self.open.clear();
         let event = self.next()?;
         let (value, node) = self.node(event)?;
         self.next()?;
         Ok(Some(Document { value, positions: Positions(Some(node)) }))
     }
 
-    fn node(&mut self, (event, marker): (Event, Marker)) -> Result<(Value, Node), YamlError> {
-        let at = position(marker);
+    fn node(&mut self, (event, marker): (Event, Marker)) -> Result<(Value, Node), Stop> {
+        let at = self.position(marker);
         self.size += 1;
         let size = self.size;
         let (anchor, (value, node)) = match event {
-            Event::Scalar(text, style, anchor, tag) => {
+            Event::Scalar(mut text, style, anchor, tag) => {
+                self.end_block_scalar(&mut text, style, marker);
                 (anchor, self.scalar(&text, style, tag.as_ref(), at)?)
             }
-            Event::Alias(anchor) => return self.alias(anchor, at),
-            Event::SequenceStart(anchor, tag) => {
-                check_collection_tag(tag.as_ref(), "seq", at)?;
-                self.enter(anchor, at)?;
+            Event::Alias(anchor) => return Ok(self.alias(anchor, at)?),
+            // Tags on collections are of no consequence.
+            Event::SequenceStart(anchor, _) => {
+                self.enter(anchor, marker)?;
                 (anchor, self.sequence(at)?)
             }
-            Event::MappingStart(anchor, tag) => {
-                check_collection_tag(tag.as_ref(), "map", at)?;
-                self.enter(anchor, at)?;
+            Event::MappingStart(anchor, _) => {
+                self.enter(anchor, marker)?;
                 (anchor, self.mapping(at)?)
             }
             other => {
                 let message = format!("unexpected {other:?}");
-                return Err(YamlError::at(Problem::Syntax { message, hint: None }, at));
+                return Err(YamlError::at(Problem::Syntax { message, hint: None }, at).into());
             }
         };
         if anchor > 0 {
@@ -140,16 +193,58 @@ impl<'a> Composer<'a> {
         Ok((value, node))
     }
 
-    fn enter(&mut self, anchor: usize, at: Position) -> Result<(), YamlError> {
+    fn enter(&mut self, anchor: usize, marker: Marker) -> Result<(), YamlError> {
+        let raw = raw_position(marker);
         if anchor > 0 {
             self.anchors.insert(anchor, Anchored::Open);
         }
-        self.depth += 1;
-        if self.depth > MAX_DEPTH {
+        self.open.push(raw);
+        if self.open.len() > MAX_DEPTH {
             let message = format!("nested deeper than {MAX_DEPTH} levels");
-            return Err(YamlError::at(Problem::Value { message }, at));
+            return Err(YamlError::at(Problem::Value { message }, self.position(marker)));
+        }
+        if self.open.len() == 1 && self.indented_by_tab(raw) {
+            let message = "a tab is used as indentation".to_owned();
+            let hint = Some(text::NO_TABS.to_owned());
+            return Err(YamlError::at(Problem::Syntax { message, hint }, self.position(marker)));
         }
         Ok(())
+    }
+
+    /// The parser takes tabs in front of the outermost collection, which would be read as if they were not there.
+    fn indented_by_tab(&self, at: Position) -> bool {
+        at.column > 1
+            && self.text.contains('\t')
+            && self.line(at.line).chars().take(at.column - 1).any(|c| c == '\t')
+    }
+
+    fn line(&self, line: usize) -> &'a str {
+        self.text.lines().nth(line - 1).unwrap_or_default()
+    }
+
+    /// Where a block scalar ends with the text, the parser adds a line break that libyaml, and so Go, does not.
+    fn end_block_scalar(&mut self, text: &mut String, style: TScalarStyle, marker: Marker) {
+        if !matches!(style, TScalarStyle::Literal | TScalarStyle::Folded) || !text.ends_with('\n') {
+            return;
+        }
+        // Without any content, only `+` with an empty line keeps a line break.
+        // The parser's marker is at the header then, which it is not otherwise.
+        let header = self.line(marker.line());
+        if text == "\n" && matches!(header.chars().nth(marker.col()), Some('|' | '>')) {
+            if !header.contains('+') || self.text.lines().nth(marker.line()).is_none() {
+                text.clear();
+            }
+            return;
+        }
+        if self.text.ends_with(['\n', '\r']) {
+            return;
+        }
+        let last = self.text.rsplit(['\n', '\r']).next().unwrap_or_default().trim_start();
+        let at_end = text.strip_suffix('\n').is_some_and(|content| content.ends_with(last))
+            && !matches!(self.parser.peek(), Ok((Event::Scalar(..) | Event::Alias(_), _)));
+        if at_end {
+            text.pop();
+        }
     }
 
     fn alias(&mut self, anchor: usize, at: Position) -> Result<(Value, Node), YamlError> {
@@ -170,7 +265,7 @@ impl<'a> Composer<'a> {
         }
     }
 
-    fn sequence(&mut self, at: Position) -> Result<(Value, Node), YamlError> {
+    fn sequence(&mut self, at: Position) -> Result<(Value, Node), Stop> {
         let mut values = Vec::new();
         let mut nodes = Vec::new();
         loop {
@@ -182,21 +277,23 @@ impl<'a> Composer<'a> {
             values.push(value);
             nodes.push(node);
         }
-        self.depth -= 1;
+        self.open.pop();
         Ok((Value::Array(values), Node { at, children: Children::List(nodes) }))
     }
 
-    fn mapping(&mut self, at: Position) -> Result<(Value, Node), YamlError> {
+    fn mapping(&mut self, mut at: Position) -> Result<(Value, Node), Stop> {
         let mut entries = Entries::default();
         loop {
             let (event, marker) = self.next()?;
             if event == Event::MappingEnd {
                 break;
             }
-            let key_at = position(marker);
+            let key_at = self.position(marker);
+            // Of a block mapping, the parser marks the first `:`.
+            at = at.min(key_at);
             if is_merge(&event) {
                 let value_event = self.next()?;
-                let value_at = position(value_event.1);
+                let value_at = self.position(value_event.1);
                 let (value, node) = self.node(value_event)?;
                 entries.merge(value, node, value_at)?;
                 continue;
@@ -206,12 +303,18 @@ impl<'a> Composer<'a> {
             let (value, node) = self.node(value_event)?;
             entries.insert(key, key_at, value, node)?;
         }
-        self.depth -= 1;
+        self.open.pop();
         Ok(entries.finish(at))
     }
 
     fn key(&mut self, event: Event, at: Position) -> Result<String, YamlError> {
-        let refuse = |found| YamlError::at(Problem::Key { found }, at);
+        let line = self.line(at.line);
+        let refuse = move |found| {
+            let around: String = line.chars().skip(at.column.saturating_sub(2)).take(3).collect();
+            let template = found == "a mapping" && around.contains("{{");
+            let hint = template.then_some("quote texts that start with a template expression");
+            YamlError::at(Problem::Key { found, hint }, at)
+        };
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 if anchor > 0 {
@@ -280,9 +383,9 @@ impl Entries {
 
     /// Takes what `<<` refers to: a mapping or a list of mappings.
     fn merge(&mut self, value: Value, node: Node, at: Position) -> Result<(), YamlError> {
-        let refuse = || {
+        let refuse = |found: &Value| {
             let expected = "a mapping or a list of mappings after `<<`".to_owned();
-            let found = "something else".to_owned();
+            let found = describe(found);
             YamlError::at(Problem::Type { expected, found }, at)
         };
         match (value, node.children) {
@@ -291,11 +394,11 @@ impl Entries {
             }
             (Value::Array(values), Children::List(nodes)) => {
                 for (value, node) in values.into_iter().zip(nodes) {
-                    let Value::Object(values) = value else { return Err(refuse()) };
+                    let Value::Object(values) = value else { return Err(refuse(&value)) };
                     self.merged.push((values, node));
                 }
             }
-            _ => return Err(refuse()),
+            (other, _) => return Err(refuse(&other)),
         }
         Ok(())
     }
@@ -347,16 +450,5 @@ fn scalar_tag(tag: Option<&EventTag>, style: TScalarStyle) -> Tag {
         Some("timestamp") => Tag::Timestamp,
         Some("binary") => Tag::Binary,
         _ => Tag::Custom,
-    }
-}
-
-/// Refuses YAML's own tags on collections of another kind; a document's own tags say nothing to us.
-fn check_collection_tag(tag: Option<&EventTag>, kind: &str, at: Position) -> Result<(), YamlError> {
-    match tag.and_then(core_suffix) {
-        Some(suffix) if matches!(suffix, "str" | "int" | "float" | "bool" | "null" | "binary") => {
-            let message = format!("a !!{kind} is tagged !!{suffix}");
-            Err(YamlError::at(Problem::Value { message }, at))
-        }
-        _ => Ok(()),
     }
 }

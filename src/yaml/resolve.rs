@@ -98,13 +98,21 @@ pub(super) fn implied(text: &str, schema: Schema) -> Scalar {
         return scalar;
     }
     match text.as_bytes().first() {
-        Some(b'.') => match number::parse_float(text) {
+        Some(b'.') => match number::parse_float(&join_digits(text)) {
             Some(float) => Scalar::Float(float),
             None => Scalar::String(text.to_owned()),
         },
         Some(b'+' | b'-' | b'0'..=b'9') => numeric(text),
         _ => Scalar::String(text.to_owned()),
     }
+}
+
+/// Without the underscores that stand between digits.
+fn join_digits(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let digit = |i: Option<usize>| i.and_then(|i| bytes.get(i)).is_some_and(u8::is_ascii_digit);
+    let joined = |i: usize| digit(i.checked_sub(1)) && digit(i.checked_add(1));
+    text.char_indices().filter(|(i, c)| !(*c == '_' && joined(*i))).map(|(_, c)| c).collect()
 }
 
 fn word(text: &str, schema: Schema) -> Option<Scalar> {

@@ -5,6 +5,9 @@ use std::borrow::Cow;
 use super::{YamlError, error::Problem};
 use crate::diagnostic::Position;
 
+/// The hint for tabs where only spaces may be.
+pub(super) const NO_TABS: &str = "indent with spaces: YAML does not allow tabs there";
+
 /// Decodes UTF-8, or UTF-16 with a byte order mark; the mark is dropped.
 pub(super) fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, YamlError> {
     let refuse = |message: String| YamlError::new(Problem::Encoding { message });
@@ -56,19 +59,27 @@ pub(super) fn check_characters(text: &str) -> Result<(), YamlError> {
     let Some((index, c)) = text.char_indices().find(|(_, c)| !allowed(*c)) else { return Ok(()) };
     let problem = Problem::Syntax {
         message: format!("the character U+{:04X} is not allowed", u32::from(c)),
-        hint: Some("write it as an escape in double quotes, or remove it"),
+        hint: Some("write it as an escape in double quotes, or remove it".to_owned()),
     };
     Err(YamlError::at(problem, end_of(&text[..index])))
 }
 
 /// The parser's message without its preamble.
 pub(super) fn syntax_message(info: &str) -> String {
-    match info.split_once(", ") {
+    let message = match info.split_once(", ") {
         Some((context, message)) if context.starts_with("while ") => {
-            format!("{message} ({context})")
+            format!("{message} {context}")
         }
+        _ if info == "recursion limit exceeded" => "nested too deeply".to_owned(),
         _ => info.to_owned(),
-    }
+    };
+    message.replace('\'', "`")
+}
+
+/// The opening bracket of a flow collection, if one is at `at`.
+pub(super) fn bracket_at(text: &str, at: Position) -> Option<char> {
+    let line = text.lines().nth(at.line - 1)?;
+    line.chars().nth(at.column - 1).filter(|c| matches!(c, '[' | '{'))
 }
 
 /// What to do about frequent mistakes, judged by the line where the parser stopped.
@@ -76,14 +87,14 @@ pub(super) fn syntax_hint(text: &str, at: Position, info: &str) -> Option<&'stat
     let line = text.lines().nth(at.line.saturating_sub(1)).unwrap_or_default();
     let indentation: &str = &line[..line.len() - line.trim_start().len()];
     if indentation.contains('\t') || info.contains("tab") {
-        return Some("indent with spaces: YAML does not allow tabs there");
+        return Some(NO_TABS);
     }
     let value = line.split_once(": ").map_or(line, |(_, value)| value).trim_start();
     if value.starts_with(['@', '`', '%']) {
         return Some("quote values that start with `@`, `%` or a backtick");
     }
     if value.starts_with("{{") || value.starts_with("{%") {
-        return Some("quote values that start with a template expression");
+        return Some("quote texts that start with a template expression");
     }
     if value.starts_with('*') || value.starts_with('&') {
         return Some("quote values that start with `*` or `&`, unless an alias or anchor is meant");

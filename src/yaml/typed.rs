@@ -105,7 +105,7 @@ impl<'de> Reader<'de, '_> {
                 visitor.visit_seq(Items { parent: self, values: items, next: 0 })
             }
             Value::Null => visitor.visit_seq(Items { parent: self, values: &[], next: 0 }),
-            _ => self.mismatch(&visitor),
+            _ => self.mismatch(&"a list"),
         }
     }
 
@@ -117,7 +117,7 @@ impl<'de> Reader<'de, '_> {
         let iter = match self.value {
             Value::Object(map) => Some(map.iter()),
             Value::Null => None,
-            _ => return self.mismatch(&visitor),
+            _ => return self.mismatch(&"a mapping"),
         };
         visitor.visit_map(Entries {
             parent: self,
@@ -283,7 +283,7 @@ impl<'de> Deserializer<'de> for Reader<'de, '_> {
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         _name: &'static str,
-        _variants: &'static [&'static str],
+        variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, YamlError> {
         let result = match self.value {
@@ -294,7 +294,7 @@ impl<'de> Deserializer<'de> for Reader<'de, '_> {
                     let name: StringDeserializer<YamlError> = text.into_deserializer();
                     visitor.visit_enum(name)
                 }
-                None => self.mismatch(&visitor),
+                None => self.mismatch(&one_of(variants).as_str()),
             },
         };
         self.locate(result)
@@ -484,8 +484,14 @@ impl<'de> VariantAccess<'de> for Content<'de, '_> {
     }
 }
 
+/// Words to choose from, in the words of messages.
+pub(super) fn one_of(words: &[&str]) -> String {
+    let words: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
+    format!("one of {}", words.join(", "))
+}
+
 /// A value in the words of messages, short scalars with their content.
-fn describe(value: &Value) -> String {
+pub(super) fn describe(value: &Value) -> String {
     match value {
         Value::Null => "nothing".to_owned(),
         Value::Bool(bool) => format!("the boolean {bool}"),

@@ -1,0 +1,2 @@
+mod args;
+mod targets;

@@ -1,0 +1,113 @@
+//! Texts that Go's libraries read and the parser refuses, as YAML 1.2 asks for: templates often render a quoted scalar or a
+//! flow collection whose further lines start left of where they should.
+//!
+//! Where the parser stops for such a reason, blanks that mean nothing are put in and the text is read again.
+
+use std::collections::HashMap;
+
+use super::text::bracket_at;
+use crate::diagnostic::Position;
+
+/// Each repair reads the text again, so there is a limit to them.
+const MAX_REPAIRS: usize = 100;
+
+/// The blanks inserted so far, by line, so that positions stay those of the original.
+#[derive(Debug, Default)]
+pub(super) struct Repairs {
+    inserted: HashMap<usize, usize>,
+    count: usize,
+}
+
+impl Repairs {
+    /// A position in the original text.
+    pub(super) fn original(&self, at: Position) -> Position {
+        let inserted = self.inserted.get(&at.line).copied().unwrap_or(0);
+        Position { line: at.line, column: at.column.saturating_sub(inserted).max(1) }
+    }
+
+    /// The text with the reason of the parser's `info` at `at` removed; `None` when it is a real error. `open` is where
+    /// the innermost collection starts. Positions are those of `text`.
+    pub(super) fn repair(
+        &mut self,
+        text: &str,
+        info: &str,
+        at: Position,
+        open: Option<Position>,
+    ) -> Option<String> {
+        if self.count >= MAX_REPAIRS {
+            return None;
+        }
+        self.count += 1;
+        match info {
+            "invalid indentation in quoted scalar" => self.indent_quoted(text, at),
+            "invalid indentation in flow construct" | "invalid indentation" => {
+                let open = open.filter(|open| bracket_at(text, *open).is_some())?;
+                self.indent_line(text, at.line, (open.column + 1).checked_sub(at.column)?)
+            }
+            "':' must be followed by a valid YAML whitespace" => replace_tabs(text, at),
+            _ => None,
+        }
+    }
+
+    /// Indents the further lines of the quoted scalar that starts at `at`; their leading blanks are no content.
+    fn indent_quoted(&mut self, text: &str, at: Position) -> Option<String> {
+        let start = offset(text, at)?;
+        let end = start + quoted_length(&text[start..])?;
+        let mut out = text[..start].to_owned();
+        for (i, line) in text[start..end].split_inclusive('\n').enumerate() {
+            if i > 0 && !line.trim().is_empty() {
+                out.push_str(&" ".repeat(at.column));
+                *self.inserted.entry(at.line + i).or_default() += at.column;
+            }
+            out.push_str(line);
+        }
+        out.push_str(&text[end..]);
+        Some(out)
+    }
+
+    fn indent_line(&mut self, text: &str, line: usize, by: usize) -> Option<String> {
+        let start = offset(text, Position { line, column: 1 })?;
+        if by == 0 {
+            return None;
+        }
+        *self.inserted.entry(line).or_default() += by;
+        Some(format!("{}{}{}", &text[..start], " ".repeat(by), &text[start..]))
+    }
+}
+
+/// Makes spaces of the tabs between a `:` and `at`.
+fn replace_tabs(text: &str, at: Position) -> Option<String> {
+    let end = offset(text, at)?;
+    let head = text[..end].trim_end_matches(['\t', ' ']);
+    let blanks = " ".repeat(end - head.len());
+    head.ends_with(':').then(|| format!("{head}{blanks}{}", &text[end..]))
+}
+
+/// The byte offset of a position.
+fn offset(text: &str, at: Position) -> Option<usize> {
+    let mut start = 0;
+    for _ in 1..at.line {
+        start += text[start..].find('\n')? + 1;
+    }
+    let line = &text[start..];
+    let column = line.char_indices().nth(at.column - 1).map_or(line.len(), |(index, _)| index);
+    Some(start + column)
+}
+
+/// How many bytes the quoted scalar takes that `text` starts with, quotes included.
+fn quoted_length(text: &str) -> Option<usize> {
+    let quote = text.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
+    let mut chars = text.char_indices().skip(1).peekable();
+    while let Some((index, c)) = chars.next() {
+        if c == '\\' && quote == '"' {
+            chars.next();
+        } else if c == quote {
+            let doubled = quote == '\'' && chars.peek().is_some_and(|(_, next)| *next == '\'');
+            if !doubled {
+                return Some(index + 1);
+            }
+            chars.next();
+        }
+    }
+    None
+}

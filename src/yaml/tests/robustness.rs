@@ -1,0 +1,111 @@
+//! Whatever comes in, reading neither panics nor loops, and what is written can be read.
+
+use proptest::prelude::*;
+use serde_json::{Map, Value};
+
+use super::super::*;
+
+/// Texts made of what YAML cares about, far likelier to get deep into the parser than random bytes.
+fn yaml_like() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        Just("a"),
+        Just("b: "),
+        Just(": "),
+        Just("- "),
+        Just("? "),
+        Just("\n"),
+        Just("\n  "),
+        Just("\n    "),
+        Just("["),
+        Just("]"),
+        Just("{"),
+        Just("}"),
+        Just(","),
+        Just("'"),
+        Just("\""),
+        Just("|"),
+        Just(">"),
+        Just("|-\n"),
+        Just(">+\n"),
+        Just("|2\n"),
+        Just("&x "),
+        Just("*x"),
+        Just("<<: "),
+        Just("!!str "),
+        Just("!t "),
+        Just("#"),
+        Just(" # c\n"),
+        Just("\t"),
+        Just("---\n"),
+        Just("...\n"),
+        Just("%YAML 1.1\n"),
+        Just("\\"),
+        Just("\r\n"),
+        Just("0x1"),
+        Just("1e3"),
+        Just("é"),
+        Just("🚀"),
+        Just("\u{85}"),
+        Just("\u{2028}"),
+        Just("\u{feff}"),
+        Just("\0"),
+        Just("~"),
+        Just("2024-01-02"),
+        Just("\"x\ny\""),
+        Just("[x,\ny]"),
+    ];
+    proptest::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+}
+
+fn value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        (-9_007_199_254_740_992_i64..=9_007_199_254_740_992).prop_map(Value::from),
+        (-1e9..1e9_f64).prop_filter("integral", |float| float.fract() != 0.0).prop_map(Value::from),
+        any::<String>().prop_map(Value::from),
+        "[ -~\\n]{0,120}".prop_map(Value::from),
+        "[a-z \\n:#'\"-]{0,200}".prop_map(Value::from),
+        yaml_like().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 40, 6, |inner| {
+        let key = prop_oneof![any::<String>(), "[a-z0-9.\n:]{0,12}", "[a-z ]{100,140}"];
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+            proptest::collection::btree_map(key, inner, 0..6)
+                .prop_map(|map| Value::Object(Map::from_iter(map))),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        for schema in [Schema::Config, Schema::Manifest] {
+            parse_documents("x", &bytes, schema).ok();
+        }
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused(text in yaml_like()) {
+        for schema in [Schema::Config, Schema::Manifest] {
+            if let Ok(documents) = parse_documents("x", text.as_bytes(), schema) {
+                for document in documents {
+                    let again = parse_document("x", emit(&document.value).as_bytes(), schema);
+                    prop_assert_eq!(again.map(|again| again.value), Ok(document.value));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn any_value_survives_writing_and_reading(value in value()) {
+        let text = emit(&value);
+        for schema in [Schema::Config, Schema::Manifest] {
+            let read = parse_document("x", text.as_bytes(), schema).map(|document| document.value);
+            prop_assert_eq!(read.as_ref(), Ok(&value), "{}", text);
+        }
+    }
+}
