@@ -1,7 +1,12 @@
-use serde::{Deserialize, Serialize};
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{SeqAccess, Visitor, value::SeqAccessDeserializer},
+};
 
 /// A string or a list of strings.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum OneOrMany {
     /// A single value.
@@ -17,6 +22,31 @@ impl OneOrMany {
             Self::One(value) => std::slice::from_ref(value),
             Self::Many(values) => values,
         }
+    }
+}
+
+impl<'de> Deserialize<'de> for OneOrMany {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // Not derived, so that an error names the entry at fault and what was expected.
+        deserializer.deserialize_any(OneOrManyVisitor)
+    }
+}
+
+struct OneOrManyVisitor;
+
+impl<'de> Visitor<'de> for OneOrManyVisitor {
+    type Value = OneOrMany;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string or a list of strings")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<OneOrMany, E> {
+        Ok(OneOrMany::One(text.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<OneOrMany, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(seq)).map(OneOrMany::Many)
     }
 }
 
@@ -81,4 +111,30 @@ pub struct ConflictRule {
     pub namespace: Option<String>,
     /// What to do.
     pub action: ConflictAction,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::yaml::{Schema, from_document, parse_document};
+
+    fn read(text: &str) -> Result<IgnoreRule, String> {
+        let document = parse_document("x.yaml", text.as_bytes(), Schema::Config).unwrap();
+        from_document("x.yaml", &document).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn one_or_many_strings_say_what_is_wrong() {
+        let many = OneOrMany::Many(vec!["a".into(), "1".into()]);
+        assert_eq!(read("fieldPath: [a, 1]\n").unwrap().field_path, Some(many));
+        assert_eq!(read("fieldPath: a\n").unwrap().field_path, Some(OneOrMany::One("a".into())));
+        insta::assert_snapshot!(
+            read("fieldPath: 1\n").unwrap_err(),
+            @"x.yaml:1:1: fieldPath: found the number 1, expected a string or a list of strings"
+        );
+        insta::assert_snapshot!(
+            read("fieldPath: [a, {b: c}]\n").unwrap_err(),
+            @"x.yaml:1:16: fieldPath[1]: found a mapping, expected a string"
+        );
+    }
 }

@@ -227,13 +227,8 @@ impl<'a> Composer<'a> {
         if !matches!(style, TScalarStyle::Literal | TScalarStyle::Folded) || !text.ends_with('\n') {
             return;
         }
-        // Without any content, only `+` with an empty line keeps a line break.
-        // The parser's marker is at the header then, which it is not otherwise.
-        let header = self.line(marker.line());
-        if text == "\n" && matches!(header.chars().nth(marker.col()), Some('|' | '>')) {
-            if !header.contains('+') || self.text.lines().nth(marker.line()).is_none() {
-                text.clear();
-            }
+        if text == "\n" && self.is_empty_block_scalar(marker) {
+            text.clear();
             return;
         }
         if self.text.ends_with(['\n', '\r']) {
@@ -263,6 +258,14 @@ impl<'a> Composer<'a> {
             // The parser knows anchors of former documents, too.
             None => Err(refuse("there is no such anchor in this document")),
         }
+    }
+
+    /// Without any content, only `+` with an empty line keeps a line break. The parser's marker is at the header then, which
+    /// it is not otherwise.
+    fn is_empty_block_scalar(&self, marker: Marker) -> bool {
+        let header = self.line(marker.line());
+        matches!(header.chars().nth(marker.col()), Some('|' | '>'))
+            && (!header.contains('+') || self.text.lines().nth(marker.line()).is_none())
     }
 
     fn sequence(&mut self, at: Position) -> Result<(Value, Node), Stop> {
@@ -308,8 +311,9 @@ impl<'a> Composer<'a> {
     }
 
     fn key(&mut self, event: Event, at: Position) -> Result<String, YamlError> {
-        let line = self.line(at.line);
+        let text = self.text;
         let refuse = move |found| {
+            let line = text.lines().nth(at.line - 1).unwrap_or_default();
             let around: String = line.chars().skip(at.column.saturating_sub(2)).take(3).collect();
             let template = found == "a mapping" && around.contains("{{");
             let hint = template.then_some("quote texts that start with a template expression");

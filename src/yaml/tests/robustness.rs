@@ -79,7 +79,7 @@ fn value() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
@@ -108,4 +108,19 @@ proptest! {
             prop_assert_eq!(read.as_ref(), Ok(&value), "{}", text);
         }
     }
+}
+
+#[test]
+fn large_files_take_time_in_proportion() {
+    let entry =
+        "- name: x\n  \"key\": |\n    text\n\n    more\n  empty: |\n\n  list: [a, 'b', {c: d}]\n";
+    let seconds = |count: usize| {
+        let text = entry.repeat(count);
+        let start = std::time::Instant::now();
+        let documents = parse_documents("x", text.as_bytes(), Schema::Manifest).unwrap();
+        assert_eq!(documents[0].value.as_array().map(Vec::len), Some(count));
+        start.elapsed().as_secs_f64()
+    };
+    let (small, large) = (seconds(1_000), seconds(20_000));
+    assert!(large < small * 100.0, "{small} s for 1,000 entries, {large} s for 20,000");
 }
