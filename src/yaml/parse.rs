@@ -37,8 +37,7 @@ pub(super) fn documents(
     let text = text::decode(bytes)?;
     text::check_characters(&text)?;
     let mut repairs = Repairs::default();
-    // Blanks behind the last line break are no content, whatever they stand behind.
-    let mut text = Cow::Borrowed(text.trim_end_matches(' '));
+    let mut text = Cow::Borrowed(text::without_blank_end(&text));
     loop {
         let (info, at, open) = match compose(&text, &repairs, schema, limit) {
             Ok(documents) => return Ok(documents),
@@ -235,8 +234,11 @@ impl<'a> Composer<'a> {
             return;
         }
         let last = self.text.rsplit(['\n', '\r']).next().unwrap_or_default().trim_start();
-        let at_end = text.strip_suffix('\n').is_some_and(|content| content.ends_with(last))
-            && !matches!(self.parser.peek(), Ok((Event::Scalar(..) | Event::Alias(_), _)));
+        let fits = text.strip_suffix('\n').is_some_and(|content| content.ends_with(last));
+        let at_end = fits
+            && self.parser.peek().is_ok_and(|(_, next)| {
+                next.line() > self.text.bytes().filter(|byte| *byte == b'\n').count()
+            });
         if at_end {
             text.pop();
         }

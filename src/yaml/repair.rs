@@ -5,7 +5,6 @@
 
 use std::collections::HashMap;
 
-use super::text::bracket_at;
 use crate::diagnostic::Position;
 
 /// Each repair reads the text again, so there is a limit to them.
@@ -40,10 +39,11 @@ impl Repairs {
         self.count += 1;
         match info {
             "invalid indentation in quoted scalar" => self.indent_quoted(text, at),
+            // Block structure only ever ends by indentation; these two come from inside of brackets.
             "invalid indentation in flow construct" | "invalid indentation" => {
-                let open = open.filter(|open| bracket_at(text, *open).is_some())?;
-                self.indent_line(text, at.line, (open.column + 1).checked_sub(at.column)?)
+                self.indent_flow(text, at, open)
             }
+            "comments must be separated from other tokens by whitespace" => insert_blank(text, at),
             "':' must be followed by a valid YAML whitespace" => replace_tabs(text, at),
             _ => None,
         }
@@ -65,14 +65,31 @@ impl Repairs {
         Some(out)
     }
 
-    fn indent_line(&mut self, text: &str, line: usize, by: usize) -> Option<String> {
-        let start = offset(text, Position { line, column: 1 })?;
-        if by == 0 {
+    /// Indents a line inside of a flow collection beyond the block structure around it, which lies somewhere on the lines
+    /// since `open`; inside of brackets any indentation will do.
+    fn indent_flow(&mut self, text: &str, at: Position, open: Option<Position>) -> Option<String> {
+        let first = open.map_or(1, |open| open.line);
+        let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line));
+        let around = lines.take(at.line - 1).skip(first - 1);
+        // A line that was indented for this reason went as far as needed.
+        let far_enough = |(number, line): (usize, &str)| {
+            self.inserted.get(&number).copied().unwrap_or_else(|| line.chars().count())
+        };
+        let width = around.map(far_enough).max()?;
+        let start = offset(text, Position { line: at.line, column: 1 })?;
+        if self.inserted.contains_key(&at.line) || width == 0 {
             return None;
         }
-        *self.inserted.entry(line).or_default() += by;
-        Some(format!("{}{}{}", &text[..start], " ".repeat(by), &text[start..]))
+        self.inserted.insert(at.line, width);
+        Some(format!("{}{}{}", &text[..start], " ".repeat(width), &text[start..]))
     }
+}
+
+/// Puts a blank in front of a comment.
+fn insert_blank(text: &str, at: Position) -> Option<String> {
+    let (before, comment) = text.split_at(offset(text, at)?);
+    let glued = comment.starts_with('#') && !before.ends_with([' ', '\t', '\n']);
+    glued.then(|| format!("{before} {comment}"))
 }
 
 /// Makes spaces of the tabs between a `:` and `at`.

@@ -76,6 +76,12 @@ pub(super) fn syntax_message(info: &str) -> String {
     message.replace('\'', "`")
 }
 
+/// Without a last line that holds only spaces: it is no content, whatever it follows.
+pub(super) fn without_blank_end(text: &str) -> &str {
+    let trimmed = text.trim_end_matches(' ');
+    if trimmed.ends_with(['\n', '\r']) { trimmed } else { text }
+}
+
 /// The opening bracket of a flow collection, if one is at `at`.
 pub(super) fn bracket_at(text: &str, at: Position) -> Option<char> {
     let line = text.lines().nth(at.line - 1)?;
