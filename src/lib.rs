@@ -18,6 +18,7 @@ pub mod schema;
 pub mod archive;
 pub mod artifact;
 pub mod cluster;
+pub mod git;
 pub mod net;
 pub mod tree;
 
