@@ -1,10 +1,9 @@
 use std::fmt;
 
-use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
-use serde_json::Value;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Violations;
-use crate::diagnostic::FieldPath;
+use crate::{diagnostic::FieldPath, yaml::TextOr};
 
 /// Which commit of a Git repository: exactly one of the fields is set.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -70,13 +69,12 @@ struct GitProjectFields {
 
 impl<'de> Deserialize<'de> for GitProject {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = Value::deserialize(deserializer)?;
-        if let Value::String(url) = value {
-            return Ok(Self { url, reference: None, sub_dir: None });
-        }
-        let fields: GitProjectFields = serde_json::from_value(value).map_err(D::Error::custom)?;
-        let GitProjectFields { url, reference, sub_dir } = fields;
-        Ok(Self { url, reference, sub_dir })
+        Ok(match TextOr::deserialize(deserializer)? {
+            TextOr::Text(url) => Self { url, reference: None, sub_dir: None },
+            TextOr::Fields(GitProjectFields { url, reference, sub_dir }) => {
+                Self { url, reference, sub_dir }
+            }
+        })
     }
 }
 

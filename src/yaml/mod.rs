@@ -16,6 +16,7 @@ mod repair;
 mod resolve;
 mod suggest;
 mod text;
+mod text_or;
 mod timestamp;
 mod typed;
 
@@ -25,6 +26,7 @@ pub use positions::Positions;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 pub use suggest::closest;
+pub use text_or::TextOr;
 
 /// Which of Go's dialects a text is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -80,7 +82,8 @@ pub fn parse_document(file: &str, text: &[u8], schema: Schema) -> Result<Documen
 /// Reads a document into a type by the rules of Go's JSON decoder in strict mode.
 ///
 /// Field names match whatever their case, the exact spelling first; unknown fields are refused; numbers and booleans become
-/// text where text is wanted (floats with 32-bit precision); null means "not given".
+/// text where text is wanted (floats with 32-bit precision); null means "not given". Types must not use serde's `flatten`,
+/// `untagged` or internal tags, which take all of this away; see [`TextOr`].
 ///
 /// # Errors
 /// Names the field, its place in `file`, and what was expected.

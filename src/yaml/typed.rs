@@ -345,15 +345,15 @@ struct Entries<'de, 'p> {
 }
 
 impl<'de> Entries<'de, '_> {
-    /// The struct's field that a key means: the one of the same spelling, else of the same letters.
+    /// The struct's field that a key means.
     fn field(
         &mut self,
         fields: &'static [&'static str],
         key: &'de str,
     ) -> Result<&'static str, YamlError> {
-        let exact = fields.iter().find(|field| **field == key);
-        let found = exact.or_else(|| fields.iter().find(|field| same_letters(field, key)));
-        let Some(field) = found else { return Err(YamlError::unknown_field(key, fields)) };
+        let Some(field) = field_of(fields, key) else {
+            return Err(YamlError::unknown_field(key, fields));
+        };
         if self.seen.insert(field) { Ok(field) } else { Err(YamlError::duplicate_field(field)) }
     }
 
@@ -373,8 +373,10 @@ impl<'de> Entries<'de, '_> {
     }
 }
 
-fn same_letters(a: &str, b: &str) -> bool {
-    a.eq_ignore_ascii_case(b)
+/// The field that a key means: the one of the same spelling, else of the same letters.
+pub(super) fn field_of(fields: &[&'static str], key: &str) -> Option<&'static str> {
+    let exact = fields.iter().find(|field| **field == key);
+    exact.or_else(|| fields.iter().find(|field| field.eq_ignore_ascii_case(key))).copied()
 }
 
 impl<'de> MapAccess<'de> for Entries<'de, '_> {

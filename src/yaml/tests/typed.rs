@@ -144,3 +144,27 @@ fn values_without_a_text_are_read_the_same() {
     assert_eq!(from_value::<Vec<String>>(&json!([1, 2.5, true])).unwrap(), ["1", "2.5", "true"]);
     insta::assert_snapshot!(from_value::<Named>(&json!({"name": {"a": 1}})).unwrap_err(), @"name: found a mapping, expected a string");
 }
+
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Repository {
+    url: String,
+    #[serde(default)]
+    sub_dir: Option<String>,
+    #[serde(default)]
+    tags: Vec<String>,
+}
+
+#[test]
+fn a_text_may_stand_for_a_mapping() {
+    let read_all = |text: &str| read::<Vec<TextOr<Repository>>>(text);
+    let full = Repository { url: "1.1".into(), sub_dir: None, tags: vec!["2".into()] };
+    assert_eq!(
+        read_all("- x\n- {URL: 1.10, subdir: ~, tags: [2]}\n").unwrap(),
+        [TextOr::Text("x".into()), TextOr::Fields(full)]
+    );
+    insta::assert_snapshot!(read_all("- {url: x, suDir: y}\n").unwrap_err(), @r#"deployment.yaml:1:12: $[0].suDir: unknown field "suDir" (did you mean `subDir`?)"#);
+    insta::assert_snapshot!(read_all("- url: x\n  tags: [{}]\n").unwrap_err(), @"deployment.yaml:2:10: $[0].tags[0]: found a mapping, expected a string");
+    insta::assert_snapshot!(read_all("- {subDir: x}\n").unwrap_err(), @r#"deployment.yaml:1:3: $[0]: required field "url" is missing"#);
+    insta::assert_snapshot!(read_all("- [x]\n").unwrap_err(), @"deployment.yaml:1:3: $[0]: found a list, expected a string or a mapping");
+}
