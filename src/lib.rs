@@ -24,6 +24,7 @@ pub mod tree;
 
 // Layer 3: render
 pub mod deployment;
+pub mod jinja;
 pub mod kustomize;
 pub mod project;
 

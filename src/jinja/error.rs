@@ -1,0 +1,197 @@
+//! What goes wrong in a template: the error users see, and the exception that travels through an evaluation.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::ast::Pos;
+use crate::diagnostic::{Class, Describe, Diagnostic, SourceLocation};
+
+/// A template that could not be compiled or rendered.
+///
+/// The message is Jinja2's own wherever Jinja2 has one. [`Describe`] adds the place, the source line and the chain of
+/// includes and macro calls that led there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JinjaError {
+    /// Template the problem is in: the name given to `render`, or what the loader made of an included name.
+    pub template: String,
+    /// Line in that template, from 1, when known.
+    pub line: Option<usize>,
+    /// Column in that line in characters, from 1, when known.
+    pub column: Option<usize>,
+    /// Name of Python's exception class, for example `UndefinedError`.
+    pub kind: &'static str,
+    /// What is wrong, in Jinja2's words.
+    pub message: String,
+    /// The source line, without surrounding space; empty when not known.
+    pub excerpt: String,
+    /// Templates and lines through which the failing place was reached, innermost first.
+    pub trace: Vec<(String, usize)>,
+}
+
+impl JinjaError {
+    /// True when the template used more than it may (steps, output, memory or nesting).
+    pub fn is_limit(&self) -> bool {
+        matches!(self.kind, LIMIT | "RecursionError" | "MemoryError")
+    }
+}
+
+impl fmt::Display for JinjaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}, line {line}: {}", self.template, self.message),
+            None => write!(f, "{}: {}", self.template, self.message),
+        }
+    }
+}
+
+impl std::error::Error for JinjaError {}
+
+impl Describe for JinjaError {
+    fn describe(&self) -> Diagnostic {
+        let at = match (self.line, self.column) {
+            (Some(line), column) => SourceLocation::new(&*self.template, line, column.unwrap_or(1)),
+            (None, _) => SourceLocation::file(&*self.template),
+        };
+        let mut diagnostic =
+            Diagnostic::new(Class::Project, self.message.clone()).with_location(at);
+        if let (Some(line), false) = (self.line, self.excerpt.is_empty()) {
+            diagnostic.causes.push(format!("in line {line}: `{}`", self.excerpt));
+        }
+        for (template, line) in &self.trace {
+            diagnostic.causes.push(format!("reached from {template}, line {line}"));
+        }
+        diagnostic
+    }
+}
+
+/// Kind of an error raised by our own limits rather than by Python.
+pub(crate) const LIMIT: &str = "LimitExceeded";
+/// Internal kind: the evaluation needs a larger stack and is started again on one.
+pub(crate) const NEEDS_STACK: &str = "NeedsStack";
+
+/// Place in a named template.
+#[derive(Debug, Clone)]
+pub(crate) struct Location {
+    pub(crate) name: Arc<str>,
+    pub(crate) source: Arc<str>,
+    pub(crate) pos: Pos,
+}
+
+/// A Python exception under way. Boxed, so that results stay small.
+#[derive(Debug)]
+pub(crate) struct Raise(Box<Exception>);
+
+#[derive(Debug)]
+struct Exception {
+    kind: &'static str,
+    message: String,
+    pos: Option<Pos>,
+    at: Option<Location>,
+    trace: Vec<(String, usize)>,
+    done: Option<Box<JinjaError>>,
+}
+
+/// Result of anything that may raise.
+pub(crate) type Res<T> = Result<T, Raise>;
+
+impl Raise {
+    pub(crate) fn new(kind: &'static str, message: impl Into<String>) -> Self {
+        Self(Box::new(Exception {
+            kind,
+            message: message.into(),
+            pos: None,
+            at: None,
+            trace: Vec::new(),
+            done: None,
+        }))
+    }
+
+    pub(crate) fn type_error(message: impl Into<String>) -> Self {
+        Self::new("TypeError", message)
+    }
+
+    pub(crate) fn value_error(message: impl Into<String>) -> Self {
+        Self::new("ValueError", message)
+    }
+
+    pub(crate) fn undefined(message: impl Into<String>) -> Self {
+        Self::new("UndefinedError", message)
+    }
+
+    pub(crate) fn runtime(message: impl Into<String>) -> Self {
+        Self::new("TemplateRuntimeError", message)
+    }
+
+    pub(crate) fn syntax(message: impl Into<String>, pos: Pos) -> Self {
+        Self::new("TemplateSyntaxError", message).at_pos(pos)
+    }
+
+    pub(crate) fn limit(message: impl Into<String>) -> Self {
+        Self::new(LIMIT, message)
+    }
+
+    pub(crate) fn recursion(message: impl Into<String>) -> Self {
+        Self::new("RecursionError", message)
+    }
+
+    pub(crate) fn kind(&self) -> &'static str {
+        self.0.kind
+    }
+
+    /// Sets the position inside the running template unless an inner expression already did.
+    pub(crate) fn at_pos(mut self, pos: Pos) -> Self {
+        self.0.pos.get_or_insert(pos);
+        self
+    }
+
+    /// Names the template that was running; the innermost one stays, outer ones extend the trace.
+    pub(crate) fn in_template(mut self, name: &Arc<str>, source: &Arc<str>, start: Pos) -> Self {
+        const TRACE: usize = 8;
+        let pos = self.0.pos.take().unwrap_or(start);
+        if self.0.at.is_none() {
+            self.0.at = Some(Location { name: Arc::clone(name), source: Arc::clone(source), pos });
+        } else if self.0.trace.len() < TRACE {
+            self.0.trace.push((name.to_string(), pos.line as usize));
+        }
+        self
+    }
+
+    /// An error that comes from another thread, with the place it already has.
+    pub(crate) fn from_error(error: JinjaError) -> Self {
+        let raise = Self::new(error.kind, "");
+        Self(Box::new(Exception { done: Some(Box::new(error)), ..*raise.0 }))
+    }
+
+    pub(crate) fn into_error(self, template: &str) -> JinjaError {
+        let Exception { kind, message, pos, at, trace, done } = *self.0;
+        if let Some(error) = done {
+            return *error;
+        }
+        let (template, pos, excerpt) = match at {
+            Some(at) => {
+                let line = at.source.lines().nth((at.pos.line as usize).saturating_sub(1));
+                let excerpt = shorten(line.unwrap_or("").trim());
+                (at.name.to_string(), Some(at.pos), excerpt)
+            }
+            None => (template.to_owned(), pos, String::new()),
+        };
+        JinjaError {
+            template,
+            line: pos.map(|pos| pos.line as usize),
+            column: pos.filter(|pos| pos.column > 0).map(|pos| pos.column as usize),
+            kind,
+            message,
+            excerpt,
+            trace,
+        }
+    }
+}
+
+/// Keeps excerpts to one readable line.
+fn shorten(line: &str) -> String {
+    const WIDTH: usize = 160;
+    if line.chars().count() <= WIDTH {
+        return line.to_owned();
+    }
+    line.chars().take(WIDTH).chain(['…']).collect()
+}

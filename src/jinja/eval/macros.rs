@@ -1,0 +1,124 @@
+//! Macros and call blocks.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::scope::Scope;
+use super::{Interp, captured_value};
+use crate::jinja::args::Args;
+use crate::jinja::ast::Macro;
+use crate::jinja::error::{Raise, Res};
+use crate::jinja::value::repr::str_repr;
+use crate::jinja::value::{Dict, Object, Value};
+
+/// A macro with the scope it was defined in.
+#[derive(Debug)]
+pub(crate) struct MacroValue {
+    pub(crate) def: Arc<Macro>,
+    scope: Rc<Scope>,
+}
+
+impl MacroValue {
+    pub(crate) fn attribute(&self, name: &str) -> Option<Value> {
+        let def = &self.def;
+        Some(match name {
+            "name" => def.name.clone().map_or(Value::None, Value::Str),
+            "arguments" => Value::tuple(def.params.iter().cloned().map(Value::Str).collect()),
+            "catch_kwargs" => Value::Bool(def.uses_kwargs),
+            "catch_varargs" => Value::Bool(def.uses_varargs),
+            "caller" => Value::Bool(def.uses_caller),
+            "explicit_caller" => Value::Bool(def.params.iter().any(|param| **param == *"caller")),
+            _ => return None,
+        })
+    }
+}
+
+impl Interp<'_> {
+    pub(super) fn make_macro(&mut self, scope: &Rc<Scope>, def: &Arc<Macro>) -> Value {
+        if !self.captured.last().is_some_and(|last| Rc::ptr_eq(last, scope)) {
+            self.captured.push(Rc::clone(scope));
+        }
+        Value::object(Object::Macro(MacroValue { def: Arc::clone(def), scope: Rc::clone(scope) }))
+    }
+
+    pub(super) fn call_macro(
+        &mut self,
+        value: &MacroValue,
+        args: Args,
+        escapes: bool,
+    ) -> Res<Value> {
+        let def = &value.def;
+        let scope = value.scope.captured();
+        let text = self.nested(|it| {
+            let result = it.run_macro(value, &scope, args);
+            Self::leave(result, &value.scope.template, def.pos)
+        })?;
+        Ok(captured_value(text, escapes))
+    }
+
+    fn run_macro(&mut self, value: &MacroValue, scope: &Rc<Scope>, args: Args) -> Res<String> {
+        let def = &value.def;
+        let missing = bind_arguments(def, scope, args)?;
+        for index in missing {
+            let name = &def.params[index];
+            let first_default = def.params.len() - def.defaults.len();
+            let default = match index.checked_sub(first_default) {
+                Some(at) => self.eval(scope, &def.defaults[at])?,
+                None => {
+                    let name = str_repr(name);
+                    Value::undefined_hint(format!("parameter {name} was not provided"))
+                }
+            };
+            scope.bind(name, default);
+        }
+        self.capture(scope, &def.body)
+    }
+}
+
+/// Binds what was given and returns the parameters that were not.
+fn bind_arguments(def: &Macro, scope: &Scope, args: Args) -> Res<Vec<usize>> {
+    let Args { pos, mut kw } = args;
+    let own = def.name.as_ref().map_or_else(|| "None".to_owned(), |name| str_repr(name));
+    let mut take = |name: &str| {
+        let index = kw.iter().position(|(key, _)| **key == *name)?;
+        Some(kw.remove(index).1)
+    };
+    let given = pos.len();
+    let mut rest = pos.into_iter();
+    let mut missing = Vec::new();
+    let mut found_caller = false;
+    for (index, name) in def.params.iter().enumerate() {
+        let value = if index < given { rest.next() } else { take(name) };
+        found_caller |= **name == *"caller";
+        match value {
+            Some(value) => scope.bind(name, value),
+            None => missing.push(index),
+        }
+    }
+    if def.uses_caller && !found_caller {
+        let caller = take("caller").filter(|caller| !matches!(caller, Value::None));
+        let caller = caller.unwrap_or_else(|| Value::undefined_hint("No caller defined"));
+        scope.bind(&"caller".into(), caller);
+    }
+    if def.uses_kwargs {
+        scope.bind(&"kwargs".into(), Value::dict(Dict::from_pairs(kw)));
+    } else if let Some((name, _)) = kw.first() {
+        if kw.iter().any(|(key, _)| **key == *"caller") {
+            return Err(Raise::type_error(format!(
+                "macro {own} was invoked with two values for the special caller argument. This is \
+                 most likely a bug."
+            )));
+        }
+        let name = str_repr(name);
+        return Err(Raise::type_error(format!("macro {own} takes no keyword argument {name}")));
+    }
+    if def.uses_varargs {
+        scope.bind(&"varargs".into(), Value::tuple(rest.collect()));
+    } else if given > def.params.len() {
+        let count = def.params.len();
+        return Err(Raise::type_error(format!(
+            "macro {own} takes not more than {count} argument(s)"
+        )));
+    }
+    Ok(missing)
+}
