@@ -177,12 +177,11 @@ impl Environment {
         let text = format!("{{% if {expression} %}}True{{% else %}}False{{% endif %}}");
         let result = self.render_string("<condition>", &text, vars);
         let fail = |message: String| JinjaError {
-            template: "<condition>".to_owned(),
-            line: None,
-            column: None,
+            template: "<condition>".into(),
+            position: None,
             kind: "TemplateSyntaxError",
             message,
-            excerpt: expression.to_owned(),
+            excerpt: expression.into(),
             trace: Vec::new(),
         };
         match result {
@@ -190,10 +189,11 @@ impl Environment {
             Ok(text) if text == "False" => Ok(false),
             Ok(_) => Err(fail(format!("`{expression}` is not a single expression"))),
             Err(mut error) => {
-                if error.template == "<condition>" {
-                    error.excerpt = expression.to_owned();
-                    error.column =
-                        error.column.and_then(|column| column.checked_sub("{% if ".len()));
+                if &*error.template == "<condition>" {
+                    error.excerpt = expression.into();
+                    if let Some(position) = error.position.as_mut().filter(|at| at.line == 1) {
+                        position.column = position.column.saturating_sub("{% if ".len()).max(1);
+                    }
                 }
                 Err(error)
             }

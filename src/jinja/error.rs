@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::ast::Pos;
-use crate::diagnostic::{Class, Describe, Diagnostic, SourceLocation};
+use crate::diagnostic::{Class, Describe, Diagnostic, Position, SourceLocation};
 
 /// A template that could not be compiled or rendered.
 ///
@@ -13,17 +13,15 @@ use crate::diagnostic::{Class, Describe, Diagnostic, SourceLocation};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JinjaError {
     /// Template the problem is in: the name given to `render`, or what the loader made of an included name.
-    pub template: String,
-    /// Line in that template, from 1, when known.
-    pub line: Option<usize>,
-    /// Column in that line in characters, from 1, when known.
-    pub column: Option<usize>,
+    pub template: Box<str>,
+    /// Line and column in that template, when known. Column 1 also stands for the whole line.
+    pub position: Option<Position>,
     /// Name of Python's exception class, for example `UndefinedError`.
     pub kind: &'static str,
     /// What is wrong, in Jinja2's words.
     pub message: String,
     /// The source line, without surrounding space; empty when not known.
-    pub excerpt: String,
+    pub excerpt: Box<str>,
     /// Templates and lines through which the failing place was reached, innermost first.
     pub trace: Vec<(String, usize)>,
 }
@@ -37,8 +35,10 @@ impl JinjaError {
 
 impl fmt::Display for JinjaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.line {
-            Some(line) => write!(f, "{}, line {line}: {}", self.template, self.message),
+        match self.position {
+            Some(Position { line, .. }) => {
+                write!(f, "{}, line {line}: {}", self.template, self.message)
+            }
             None => write!(f, "{}: {}", self.template, self.message),
         }
     }
@@ -48,13 +48,10 @@ impl std::error::Error for JinjaError {}
 
 impl Describe for JinjaError {
     fn describe(&self) -> Diagnostic {
-        let at = match (self.line, self.column) {
-            (Some(line), column) => SourceLocation::new(&*self.template, line, column.unwrap_or(1)),
-            (None, _) => SourceLocation::file(&*self.template),
-        };
+        let at = SourceLocation { file: self.template.to_string(), position: self.position };
         let mut diagnostic =
             Diagnostic::new(Class::Project, self.message.clone()).with_location(at);
-        if let (Some(line), false) = (self.line, self.excerpt.is_empty()) {
+        if let (Some(Position { line, .. }), false) = (self.position, self.excerpt.is_empty()) {
             diagnostic.causes.push(format!("in line {line}: `{}`", self.excerpt));
         }
         for (template, line) in &self.trace {
@@ -171,19 +168,13 @@ impl Raise {
             Some(at) => {
                 let line = at.source.lines().nth((at.pos.line as usize).saturating_sub(1));
                 let excerpt = shorten(line.unwrap_or("").trim());
-                (at.name.to_string(), Some(at.pos), excerpt)
+                (Box::from(&*at.name), Some(at.pos), excerpt)
             }
-            None => (template.to_owned(), pos, String::new()),
+            None => (Box::from(template), pos, String::new()),
         };
-        JinjaError {
-            template,
-            line: pos.map(|pos| pos.line as usize),
-            column: pos.filter(|pos| pos.column > 0).map(|pos| pos.column as usize),
-            kind,
-            message,
-            excerpt,
-            trace,
-        }
+        let position = pos
+            .map(|pos| Position { line: pos.line as usize, column: (pos.column as usize).max(1) });
+        JinjaError { template, position, kind, message, excerpt: excerpt.into(), trace }
     }
 }
 
