@@ -127,8 +127,8 @@ impl Target<'_> {
         }
         let config = into.config.clone().unwrap_or(config);
         self.transform(&mut into.map, &config)?;
-        self.with_plugins(&config, |context| {
-            plugins::validate(context, &mut into.map, &kustomization.validators)
+        self.with_plugins(|context| {
+            plugins::validate(context, &into.map, &kustomization.validators)
         })?;
         into.vars.declare(&kustomization.vars, &mut into.map)
     }
@@ -244,10 +244,8 @@ impl Target<'_> {
             let made = secret_generator::generate(&generator, entry)?;
             absorb(made, origin("SecretGenerator"))?;
         }
-        let config = into.config.clone().unwrap_or_else(TransformerConfig::defaults);
-        let made = self.with_plugins(&config, |context| {
-            plugins::generate(context, &kustomization.generators)
-        })?;
+        let made =
+            self.with_plugins(|context| plugins::generate(context, &kustomization.generators))?;
         for made in made {
             generators::absorb(&mut into.map, made)?;
         }
@@ -261,19 +259,20 @@ impl Target<'_> {
     }
 
     /// Runs something with what plug-ins need.
-    fn with_plugins<T>(
-        &self,
-        config: &TransformerConfig,
-        run: impl FnOnce(&plugins::Context<'_>) -> Result<T>,
-    ) -> Result<T> {
+    fn with_plugins<T>(&self, run: impl FnOnce(&plugins::Context<'_>) -> Result<T>) -> Result<T> {
         let load = |entry: &Located<String>| {
             let loaded = self.load(entry)?;
             let mut below = Accumulator::default();
             self.target(&loaded, &entry.value).accumulate_below(&mut below)?;
             Ok(below.map)
         };
-        let (build, dir, path) = (self.build, self.dir(), self.path.as_str());
-        run(&plugins::Context { build, dir, path, config, load: &load })
+        run(&plugins::Context {
+            build: self.build,
+            dir: self.dir(),
+            path: &self.path,
+            file: crate::tree::file_name(&self.loaded.file),
+            load: &load,
+        })
     }
 
     /// All transformers, in kustomize's order. Patches are read before anything is changed.
@@ -288,9 +287,8 @@ impl Target<'_> {
         let prepare = |entry| patches_json6902::prepare(&patching, entry);
         let json_patches =
             kustomization.patches_json6902.iter().map(prepare).collect::<Result<Vec<_>>>()?;
-        let plugins = self.with_plugins(config, |context| {
-            plugins::transformers(context, &kustomization.transformers)
-        })?;
+        let plugins = self
+            .with_plugins(|context| plugins::transformers(context, &kustomization.transformers))?;
 
         if !merge_patches.is_empty() {
             patches_strategic_merge::apply(&patching, &merge_patches, map)?;
@@ -320,7 +318,7 @@ impl Target<'_> {
             replacements::apply(map, &list)?;
             self.record(map, "ReplacementTransformer");
         }
-        self.with_plugins(config, |context| {
+        self.with_plugins(|context| {
             plugins.into_iter().try_for_each(|plugin| plugin.apply(context, map))
         })
     }

@@ -105,6 +105,21 @@ pub(crate) trait Decode: Sized {
     fn decode(node: &Node<'_>) -> Result<Self>;
 }
 
+/// A type that is read from a mapping with certain fields.
+pub(crate) trait Fielded: Sized {
+    /// The fields there are.
+    const FIELDS: &'static [&'static str];
+
+    /// Reads the fields of a mapping that is known to have no others.
+    fn from_fields(fields: &Fields<'_>) -> Result<Self>;
+}
+
+impl<T: Fielded> Decode for T {
+    fn decode(node: &Node<'_>) -> Result<Self> {
+        Self::from_fields(&node.fields(Self::FIELDS)?)
+    }
+}
+
 impl Decode for String {
     fn decode(node: &Node<'_>) -> Result<Self> {
         node.value.as_str().map(str::to_owned).ok_or_else(|| node.expected("a string"))
@@ -161,7 +176,7 @@ impl<T: Decode> Decode for Located<T> {
     }
 }
 
-/// Defines a struct that is read from a mapping with exactly the fields named. The type's name follows for messages.
+/// Defines a struct that is read from a mapping with exactly the fields named.
 macro_rules! decoded {
     ($(#[$meta:meta])* pub(crate) struct $name:ident {
         $($(#[$doc:meta])* $field:ident: $type:ty = $key:literal,)*
@@ -172,23 +187,13 @@ macro_rules! decoded {
             $($(#[$doc])* pub $field: $type,)*
         }
 
-        impl $name {
-            /// The fields there are.
-            pub(crate) const FIELDS: &'static [&'static str] = &[$($key),*];
+        impl crate::kustomize::decode::Fielded for $name {
+            const FIELDS: &'static [&'static str] = &[$($key),*];
 
-            /// Reads the fields of a mapping that is known to have no others.
-            pub(crate) fn from_fields(
+            fn from_fields(
                 fields: &crate::kustomize::decode::Fields<'_>,
             ) -> crate::kustomize::error::Result<Self> {
                 Ok(Self { $($field: fields.read($key)?,)* })
-            }
-        }
-
-        impl crate::kustomize::decode::Decode for $name {
-            fn decode(
-                node: &crate::kustomize::decode::Node<'_>,
-            ) -> crate::kustomize::error::Result<Self> {
-                Self::from_fields(&node.fields(Self::FIELDS)?)
             }
         }
     };

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     config::FieldSpec,
-    decode::{Decode, Located, Node, decoded},
+    decode::{Decode, Fielded, Located, Node, decoded},
     error::{KustomizeError, Place, Result},
     generators::{GeneratorArgs, GeneratorOptions},
     replacements::ReplacementField,

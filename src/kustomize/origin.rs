@@ -1,6 +1,6 @@
 //! `buildMetadata`: where objects come from and what changed them.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     decode::Located,
@@ -15,18 +15,43 @@ const OPTIONS: [&str; 3] = [ORIGIN_ANNOTATIONS, TRANSFORMER_ANNOTATIONS, MANAGED
 
 /// The origin of an object, or a transformer that changed it, as it is written into annotations.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Origin(Value);
+pub(crate) enum Origin {
+    /// A file, relative to the root kustomization.
+    File(String),
+    /// What a file configures.
+    Configured { file: String, by: Vec<(&'static str, String)> },
+}
 
 impl Origin {
     /// The text of the annotation.
     pub(crate) fn to_annotation(&self) -> String {
-        yaml::emit(&self.0)
+        self.lines().into_iter().map(|line| line + "\n").collect()
     }
 
     /// One annotation for many.
     pub(crate) fn list_to_annotation(origins: &[Self]) -> String {
-        let list: Vec<Value> = origins.iter().map(|origin| origin.0.clone()).collect();
-        yaml::emit(&Value::Array(list))
+        let mut text = String::new();
+        for origin in origins {
+            for (index, line) in origin.lines().into_iter().enumerate() {
+                text.extend([if index == 0 { "- " } else { "  " }, &line, "\n"]);
+            }
+        }
+        text
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let entry = |key: &str, text: &str| {
+            let text = yaml::emit(&Value::String(text.to_owned()));
+            format!("{key}: {}", text.trim_end())
+        };
+        match self {
+            Self::File(path) => vec![entry("path", path)],
+            Self::Configured { file, by } => {
+                let by = by.iter().map(|(key, text)| entry(&format!("  {key}"), text));
+                let head = [entry("configuredIn", file), "configuredBy:".to_owned()];
+                head.into_iter().chain(by).collect()
+            }
+        }
     }
 }
 
@@ -61,27 +86,26 @@ impl Origins {
 
     /// The origin of an object of a file.
     pub(crate) fn file(self, base: &str, path: &str) -> Option<Origin> {
-        self.recorded.then(|| Origin(json!({"path": clean(base, path)})))
+        self.recorded.then(|| Origin::File(clean(base, path)))
     }
 
     /// The origin of what a field of a kustomization makes or changes.
     pub(crate) fn field(self, base: &str, file: &str, kind: &str) -> Option<Origin> {
-        let by = json!({"apiVersion": "builtin", "kind": kind});
-        self.recorded
-            .then(|| Origin(json!({"configuredBy": by, "configuredIn": clean(base, file)})))
+        let by = || vec![("apiVersion", "builtin".to_owned()), ("kind", kind.to_owned())];
+        self.recorded.then(|| Origin::Configured { file: clean(base, file), by: by() })
     }
 
     /// The origin of what a transformer or generator of a file does.
     pub(crate) fn plugin(self, file: &str, configuration: &Value) -> Option<Origin> {
-        let mut by = json!({
-            "apiVersion": configuration["apiVersion"],
-            "kind": configuration["kind"],
-            "name": configuration["metadata"]["name"],
-        });
-        if let Some(namespace) = configuration["metadata"].get("namespace") {
-            by["namespace"] = namespace.clone();
-        }
-        self.recorded.then(|| Origin(json!({"configuredBy": by, "configuredIn": file})))
+        let paths = [
+            ("apiVersion", "/apiVersion"),
+            ("kind", "/kind"),
+            ("name", "/metadata/name"),
+            ("namespace", "/metadata/namespace"),
+        ];
+        let text = |path| configuration.pointer(path).and_then(Value::as_str).map(str::to_owned);
+        let by = || paths.into_iter().filter_map(|(key, path)| Some((key, text(path)?))).collect();
+        self.recorded.then(|| Origin::Configured { file: file.to_owned(), by: by() })
     }
 }
 

@@ -7,7 +7,7 @@ use super::{
 };
 
 /// The objects of a build in order of accumulation. No two have the same identity after a change that may rename.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct ResMap {
     list: Vec<Resource>,
     /// Index of each identity; `None` when a change may have outdated it.

@@ -21,6 +21,11 @@ pub(crate) fn prepare(
     Ok(patches)
 }
 
+/// Reads patches written in place.
+pub(crate) fn parse(patching: &Patching<'_>, text: &Located<String>) -> Result<Vec<Resource>> {
+    patching.parse_merge(&inline(&text.value, &text.place))
+}
+
 /// Applies the patches in order.
 pub(crate) fn apply(patching: &Patching<'_>, patches: &[Resource], map: &mut ResMap) -> Result<()> {
     for patch in patches {

@@ -41,32 +41,37 @@ impl NamespaceTransformer<'_> {
         }
         for resource in map.iter_mut() {
             resource.remember_id();
-            if !resource.is_cluster_scoped() {
-                self.set_in(resource.metadata_mut().entry("namespace").or_insert(Value::Null));
-            }
-            let is_binding = matches!(resource.kind(), "RoleBinding" | "ClusterRoleBinding");
-            if is_binding {
-                self.set_in_subjects(resource)?;
-            }
-            for spec in &self.specs.0 {
-                let handled = spec.path == "metadata/namespace"
-                    || spec.path == "metadata/name" && resource.api_version() != "v1"
-                    || is_binding
-                        && spec.path == "subjects/namespace"
-                        && matches!(spec.gvk.kind.as_str(), "RoleBinding" | "ClusterRoleBinding");
-                if handled {
-                    continue;
-                }
-                visit(resource, spec, Missing::Scalar, &mut |value| {
-                    if value.is_array() || value.is_object() {
-                        return Err("a namespace");
-                    }
-                    self.set_in(value);
-                    Ok(())
-                })?;
-            }
+            self.apply_to(resource)?;
         }
         map.check_unique()
+    }
+
+    /// The same for one object, without a look at its identity.
+    pub(crate) fn apply_to(&self, resource: &mut Resource) -> Result<()> {
+        if !resource.is_cluster_scoped() {
+            self.set_in(resource.metadata_mut().entry("namespace").or_insert(Value::Null));
+        }
+        let is_binding = |kind: &str| matches!(kind, "RoleBinding" | "ClusterRoleBinding");
+        let of_binding = is_binding(resource.kind());
+        if of_binding {
+            self.set_in_subjects(resource)?;
+        }
+        for spec in &self.specs.0 {
+            let handled = spec.path == "metadata/namespace"
+                || spec.path == "metadata/name" && resource.api_version() != "v1"
+                || of_binding && spec.path == "subjects/namespace" && is_binding(&spec.gvk.kind);
+            if handled {
+                continue;
+            }
+            visit(resource, spec, Missing::Scalar, &mut |value| {
+                if value.is_array() || value.is_object() {
+                    return Err("a namespace");
+                }
+                self.set_in(value);
+                Ok(())
+            })?;
+        }
+        Ok(())
     }
 
     fn set_in(&self, value: &mut Value) {

@@ -8,7 +8,7 @@ use super::Problem;
 use crate::{
     diagnostic::{Class, Diagnostic, SourceLocation},
     kustomize::{
-        decode::{Decode, Located, Node, decoded},
+        decode::{Decode, Fielded, Located, Node, decoded},
         error::{KustomizeError, Place, Result},
         id::scalar_text,
         kustomization::Raw,
