@@ -25,8 +25,11 @@ use crate::diagnostic::Position;
 /// Deeper nesting than this is refused; no Kubernetes object comes near.
 const MAX_DEPTH: usize = 256;
 
-/// How many values aliases may add to a document, which bounds what a few lines can expand to.
+/// How many values aliases may add to a document, which bounds what a few lines can expand to. Long texts count more.
 const MAX_ALIASED: usize = 400_000;
+
+/// So many bytes of text count like one more value.
+const BYTES_PER_VALUE: usize = 64;
 
 /// The documents of a text, null ones included, up to `limit`.
 pub(super) fn documents(
@@ -113,7 +116,7 @@ struct Composer<'a> {
     aliased: usize,
     /// Where the collections start that are being read, innermost last, in the parser's counting.
     open: Vec<Position>,
-    /// Values read so far in this document, expanded aliases included.
+    /// Values read so far in this document, expanded aliases included, and what long texts add.
     size: usize,
 }
 
@@ -168,6 +171,7 @@ impl<'a> Composer<'a> {
         let (anchor, (value, node)) = match event {
             Event::Scalar(mut text, style, anchor, tag) => {
                 self.end_block_scalar(&mut text, style, marker);
+                self.size += text.len() / BYTES_PER_VALUE;
                 (anchor, self.scalar(&text, style, tag.as_ref(), at)?)
             }
             Event::Alias(anchor) => return Ok(self.alias(anchor, at)?),

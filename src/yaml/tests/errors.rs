@@ -105,6 +105,14 @@ fn aliases_cannot_explode() {
 }
 
 #[test]
+fn aliases_of_long_texts_cannot_explode() {
+    let text = format!("a: &a {}\nb: [{}]\n", "x".repeat(100_000), vec!["*a"; 1_000].join(", "));
+    assert!(refused(&text).ends_with("aliases expand to too much content"));
+    let text = format!("a: &a {}\nb: [{}]\n", "x".repeat(100_000), vec!["*a"; 100].join(", "));
+    assert!(parse_document("x", text.as_bytes(), Schema::Config).is_ok());
+}
+
+#[test]
 fn nesting_is_limited() {
     assert!(
         parse_document("x", ("[".repeat(200) + &"]".repeat(200)).as_bytes(), Schema::Config)
