@@ -7,11 +7,25 @@ use std::{
 };
 
 use flate2::{Compression, write::GzEncoder};
+use proptest::{
+    collection::vec,
+    prelude::*,
+    sample::{Index, select},
+};
 use tar::{Builder, EntryType, Header};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
+
+const KINDS: &[EntryType] = &[
+    EntryType::Regular,
+    EntryType::Directory,
+    EntryType::Symlink,
+    EntryType::Link,
+    EntryType::GNULongName,
+    EntryType::XGlobalHeader,
+];
 
 /// A tar.gz made entry by entry, with names that no well-behaved writer accepts.
 struct Maker(Builder<GzEncoder<Vec<u8>>>);
@@ -216,6 +230,37 @@ fn damage_is_noticed_wherever_it_is() {
 fn a_file_where_a_directory_should_be_is_named() {
     let error = error_of(&Maker::new().file("a", "x").file("a/b", "x").done());
     assert!(matches!(&error, ArchiveError::Io { path, .. } if path == "a/b"), "{error}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Whatever the entries are called and wherever the bytes break, nothing appears outside, and nothing panics.
+    #[test]
+    fn no_archive_writes_outside(
+        entries in vec((select(KINDS), "[./a\\\\é]{0,12}", "[a-z]{0,20}"), 0..6),
+        long in proptest::option::of("[./a]{1,300}"),
+        broken in proptest::option::of((any::<Index>(), any::<u8>())),
+    ) {
+        let mut maker = Maker::new();
+        if let Some(long) = &long {
+            maker = maker.pax(&[("path", long.as_bytes())]);
+        }
+        for (kind, name, content) in &entries {
+            maker = maker.entry(*kind, name, content.as_bytes());
+        }
+        let mut archive = maker.done();
+        if let Some((at, byte)) = broken {
+            let at = at.index(archive.len());
+            archive[at] = byte;
+        }
+        let (dir, result) = run(&archive, UnpackLimits::default());
+        prop_assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+        if let Ok(unpacked) = result {
+            let bytes: usize = entries.iter().map(|(_, _, content)| content.len()).sum();
+            prop_assert!(unpacked.bytes <= bytes as u64);
+        }
+    }
 }
 
 #[test]

@@ -154,7 +154,14 @@ pub fn unpack(
         cancel: cancel.clone(),
         violation: violation.clone(),
     };
-    let mut writer = Writer { destination, limits, entries: 0, done: Unpacked::default() };
+    let mut writer = Writer {
+        destination,
+        limits,
+        entries: 0,
+        done: Unpacked::default(),
+        last_parent: None,
+        buffer: vec![0; CHUNK],
+    };
     // Errors of the bounded reader pass through the tar reader as texts; the cell holds the typed one.
     writer.run(bounded).map_err(|error| violation.take().unwrap_or(error))?;
     Ok(writer.done)
@@ -240,6 +247,9 @@ struct Writer<'a> {
     limits: &'a UnpackLimits,
     entries: u64,
     done: Unpacked,
+    /// The directory of the last file, which is there.
+    last_parent: Option<PathBuf>,
+    buffer: Vec<u8>,
 }
 
 /// Names that PAX and GNU headers announce for the entry after them.
@@ -322,11 +332,22 @@ impl Writer<'_> {
         if path.as_os_str().is_empty() {
             return Err(ArchiveError::UnsafeName { name, reason: "names the root as a file" });
         }
-        let file = create_file(&target, entry.header().mode().unwrap_or(0)).map_err(failed)?;
-        let bytes = copy_file(entry, file, failed)?;
+        let mode = entry.header().mode().unwrap_or(0);
+        let file = self.create_file(&target, mode).map_err(failed)?;
+        let bytes = copy_file(entry, file, &mut self.buffer, failed)?;
         self.done.files += 1;
         self.done.bytes += bytes;
         Ok(())
+    }
+
+    fn create_file(&mut self, target: &Path, mode: u32) -> io::Result<File> {
+        let parent = target.parent();
+        if parent != self.last_parent.as_deref() {
+            parent.map_or(Ok(()), fs::create_dir_all)?;
+            self.last_parent = parent.map(Path::to_owned);
+        }
+        let mode = if mode & 0o111 == 0 { 0o644 } else { 0o755 };
+        OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(target)
     }
 
     /// The path below the destination; empty for the root itself.
@@ -368,24 +389,16 @@ impl Writer<'_> {
     }
 }
 
-fn create_file(target: &Path, mode: u32) -> io::Result<File> {
-    if let Some(parent) = target.parent() {
-        fs::create_dir_all(parent)?;
-    }
-    let mode = if mode & 0o111 == 0 { 0o644 } else { 0o755 };
-    OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(target)
-}
-
 /// Copies an entry's content; tells a damaged archive from a file system that refuses.
 fn copy_file<R: Read>(
     entry: &mut tar::Entry<'_, R>,
     mut file: File,
+    buffer: &mut [u8],
     failed: impl Fn(io::Error) -> ArchiveError,
 ) -> Result<u64, ArchiveError> {
-    let mut buffer = vec![0; CHUNK];
     let mut written = 0;
     loop {
-        let read = entry.read(&mut buffer).map_err(|error| damaged(&error))?;
+        let read = entry.read(buffer).map_err(|error| damaged(&error))?;
         if read == 0 {
             break;
         }

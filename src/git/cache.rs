@@ -1,6 +1,9 @@
 use std::{
     collections::HashMap,
-    fmt, io,
+    fmt,
+    fs::DirBuilder,
+    io,
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError, Weak,
@@ -31,6 +34,8 @@ use crate::{
     tree::SourceTree,
 };
 
+/// Conversations about one repository at the same time, so that one slow server cannot take all of them.
+const PER_REPOSITORY: usize = 2;
 /// HTTP clients kept; each has its own connections and certificates.
 const MAX_CLIENTS: usize = 32;
 
@@ -109,6 +114,7 @@ pub(super) struct Inner {
     root: PathBuf,
     pub(super) options: CacheOptions,
     conversations: Semaphore,
+    gates: Mutex<HashMap<PathBuf, Arc<Semaphore>>>,
     clients: Mutex<HashMap<ClientOptions, Client>>,
     mirrors: Mutex<HashMap<PathBuf, Weak<Mirror>>>,
 }
@@ -132,12 +138,15 @@ impl Cache {
     /// # Errors
     /// [`GitError::Cache`] when the directory cannot be made.
     pub fn open(root: &Path, options: CacheOptions) -> Result<Self, GitError> {
-        std::fs::create_dir_all(root).map_err(|error| cache_error(root, &error))?;
+        // Repositories may hold what other users of the machine must not see.
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(root);
+        made.map_err(|error| cache_error(root, &error))?;
         let conversations = Semaphore::new(options.max_parallel.max(1));
         let inner = Inner {
             root: root.to_owned(),
             options,
             conversations,
+            gates: Mutex::default(),
             clients: Mutex::default(),
             mirrors: Mutex::default(),
         };
@@ -240,6 +249,8 @@ impl Cache {
         cancel: &CancellationToken,
     ) -> Result<Brought, Stop> {
         let internal = |error: &dyn fmt::Display| Stop::Final(cache_error(&self.inner.root, error));
+        let gate = self.inner.gate(url);
+        let turn = gate.acquire().await.map_err(|error| internal(&error))?;
         let permit = self.inner.conversations.acquire().await.map_err(|error| internal(&error))?;
         let interrupt = Arc::new(AtomicBool::new(false));
         let child = cancel.child_token();
@@ -261,7 +272,7 @@ impl Cache {
             result.map_err(|stop| operation.take_failure().map_or(stop, Stop::Transport))
         });
         let result = talk.await.map_err(|error| internal(&error))?;
-        drop(permit);
+        drop((turn, permit));
         result
     }
 }
@@ -347,6 +358,14 @@ impl Inner {
         }
         clients.insert(options, client.clone());
         Ok(client)
+    }
+
+    /// Where callers that want the same repository queue up.
+    fn gate(&self, url: &GitUrl) -> Arc<Semaphore> {
+        let mut gates = self.gates.lock().unwrap_or_else(PoisonError::into_inner);
+        gates.retain(|_, gate| Arc::strong_count(gate) > 1);
+        let gate = gates.entry(self.repository(url));
+        gate.or_insert_with(|| Arc::new(Semaphore::new(PER_REPOSITORY))).clone()
     }
 
     pub(super) fn repository(&self, url: &GitUrl) -> PathBuf {

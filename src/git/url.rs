@@ -145,7 +145,9 @@ impl GitUrl {
             return None;
         }
         let path = path.trim_end_matches('/');
-        (!path.trim_matches('/').is_empty()).then(|| Self {
+        // The program at the other end would take it for an option.
+        let is_path = !path.trim_matches('/').is_empty() && !path.starts_with('-');
+        is_path.then(|| Self {
             scheme: Scheme::Ssh,
             user: Some(user.to_owned()),
             password: None,

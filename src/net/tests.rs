@@ -1,3 +1,5 @@
+mod tls;
+
 use std::time::Duration;
 
 use reqwest::{Url, header::HeaderMap};

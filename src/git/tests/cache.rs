@@ -373,6 +373,26 @@ async fn many_at_once_download_once() {
 }
 
 #[tokio::test]
+async fn a_repository_that_hangs_leaves_room_for_others() {
+    let origin = Origin::new();
+    let hanging = Server::scripted(origin.repos(), None, |_, _| Some(Fault::Hang)).await;
+    let server = Server::start(origin.repos(), None).await;
+    let dir = tempfile::tempdir().unwrap();
+    let options = CacheOptions { max_parallel: 3, ..options() };
+    let cache = Cache::open(dir.path(), options).unwrap();
+    let (stuck, main) = (hanging.url("shop.git"), branch("main"));
+    let stuck = futures::future::join_all((0..10).map(|_| checkout(&cache, &stuck, &main)));
+    let other = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        checkout(&cache, &server.url("shop.git"), &main).await
+    };
+    tokio::select! {
+        _ = stuck => panic!("the server hangs"),
+        other = other => assert_eq!(text(&*other.unwrap().tree, "top.yaml"), "top: 1\n"),
+    }
+}
+
+#[tokio::test]
 async fn a_restart_finds_what_is_there() {
     let origin = Origin::new();
     let server = Server::start(origin.repos(), None).await;

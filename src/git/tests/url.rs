@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use crate::git::*;
 
 fn parse(text: &str) -> GitUrl {
@@ -66,6 +68,7 @@ fn other_addresses_are_refused_with_a_reason() {
         ("h:x", "expected an http"),
         ("git@h:", "expected an http"),
         ("-oProxyCommand=x@h:x/y z", "spaces"),
+        ("git@h:--upload-pack=x", "expected an http"),
         ("https://h", "no path"),
         ("https://h/", "no path"),
         ("https:///x", "is no Git URL"),
@@ -89,5 +92,24 @@ fn origins_are_scheme_host_and_port() {
         ("https://h/a", "ssh://h/a"),
     ] {
         assert!(!same(a, b), "{a} {b}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics_or_shows_a_password(
+        text in "(https|http|ssh|git)?(://)?[a-zA-Z0-9:@/.%\\[\\]~ -]{0,40}",
+        password in "QQ[0-9]{6}QQ",
+    ) {
+        let _parsed = GitUrl::parse(&text);
+        for scheme in ["http", "https", "ssh"] {
+            if let Ok(url) = GitUrl::parse(&format!("{scheme}://user:{password}@h/{text}")) {
+                let shown = format!("{url} {url:?} {} {}", url.key(), url.without_user());
+                prop_assert!(!shown.contains(&password), "{}", shown);
+                prop_assert_eq!(url.password().map(|found| found.reveal().clone()), Some(password.clone()));
+                // What is shown is the same repository.
+                prop_assert_eq!(GitUrl::parse(&url.without_user()).map(|url| url.key()), Ok(url.key()));
+            }
+        }
     }
 }
