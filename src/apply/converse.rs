@@ -48,6 +48,8 @@ struct Talk<'a> {
     body: Cow<'a, Value>,
     resolved: Option<Value>,
     stand_in: Option<StandIn>,
+    /// Whether the namespace does not exist, so that a stand-in has to go elsewhere.
+    lacks_namespace: bool,
     live: Option<Arc<Object>>,
     warnings: Vec<String>,
 }
@@ -65,6 +67,7 @@ impl Conversation<'_> {
             body: for_apply(object.value()),
             resolved: None,
             stand_in: None,
+            lacks_namespace: self.lacks_namespace,
             live: self.target.live.clone(),
             warnings: Vec::new(),
         };
@@ -192,8 +195,7 @@ impl Talk<'_> {
                 cluster.apply(&kind, body, mode, true).await
             }
             Request::ApplyStandIn => {
-                let exists = !self.it.lacks_namespace && self.it.renamed;
-                let stand_in = StandIn::new(&self.body, reference, exists);
+                let stand_in = StandIn::new(&self.body, reference, !self.lacks_namespace);
                 let answer = cluster.apply(&kind, &stand_in.body, mode, false).await;
                 self.stand_in = Some(stand_in);
                 answer
@@ -210,6 +212,7 @@ impl Talk<'_> {
             }
         };
         self.warnings.extend(answer.warnings);
+        self.lacks_namespace |= matches!(answer.outcome, ApiOutcome::NoSuchNamespace(_));
         if *request == Request::Read
             && let ApiOutcome::Done(value) = &answer.outcome
         {

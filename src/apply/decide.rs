@@ -55,7 +55,7 @@ pub enum Request {
     ApplyForced,
     /// Apply, with force, what [`Step::Resolve`] left of it.
     ApplyResolved,
-    /// Dry-run it under another name in a namespace that exists.
+    /// In a dry run, apply it under another name, in a namespace that exists.
     ApplyStandIn,
     /// Replace it as a whole at the live object's version.
     Replace,
@@ -188,8 +188,9 @@ pub fn next(state: &mut State, outcome: &ApiOutcome, known: Known, policy: &Poli
         },
         Request::Replace => after_replace(state, outcome, known, policy),
         Request::Delete => match outcome {
+            // It was not really deleted, so only another name can be tried.
             ApiOutcome::Done(_) | ApiOutcome::NotFound(_) if policy.dry_run => {
-                Step::StandIn { warning: "it would be deleted and applied anew".into() }
+                state.send(Request::ApplyStandIn)
             }
             ApiOutcome::Done(_) | ApiOutcome::NotFound(_) => state.send(Request::ApplyAnew),
             _ => state.fail(message),
@@ -242,6 +243,10 @@ fn after_apply(state: &mut State, outcome: &ApiOutcome, known: Known, policy: &P
             state.warnings.push(format!("cannot be applied and is replaced: {message}"));
             state.send(Request::Replace)
         }
+        ApiOutcome::Invalid { immutable: true, .. } if !policy.force_replace_on_error => state
+            .fail(&format!(
+                "{message}; replacing it on errors by force would delete it and apply it anew"
+            )),
         _ => state.fail(message),
     }
 }

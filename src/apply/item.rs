@@ -194,36 +194,45 @@ impl<'a> ItemRun<'a> {
             }
             for reference in references {
                 self.planned(&reference, Operation::Delete);
-                self.delete(&reference, Operation::Delete).await;
+                self.delete_object(&reference).await;
             }
         }
         for reference in &self.plan.deletes {
             if self.stop.is_cancelled() {
                 return;
             }
-            self.delete(reference, Operation::Delete).await;
+            self.delete_object(reference).await;
         }
     }
 
-    /// Deletes an object and waits until it is gone. Returns whether it was there.
-    async fn delete(&mut self, reference: &ObjectRef, operation: Operation) -> bool {
+    /// Deletes an object that the deployment wants gone.
+    async fn delete_object(&mut self, reference: &ObjectRef) {
+        match self.delete(reference, !self.run.options.no_wait).await {
+            Ok(was_there) => {
+                if was_there {
+                    self.report.deleted.push(reference.clone());
+                }
+                self.done(reference, Operation::Delete);
+            }
+            Err(message) => self.failed(reference, Operation::Delete, message),
+        }
+    }
+
+    /// Deletes an object and, with `wait`, waits until it is gone. Returns whether it was there, or why it is not deleted.
+    async fn delete(&mut self, reference: &ObjectRef, wait: bool) -> Result<bool, String> {
         let kinds = self.run.cluster.kinds().await;
-        let kind = kinds.ok().and_then(|kinds| kinds.of_reference(reference).cloned());
-        let Some(kind) = kind else {
-            // An object of a kind that is not served does not exist.
-            self.done(reference, operation);
-            return false;
-        };
+        let kinds = kinds.map_err(|outcome| outcome.message().unwrap_or_default().to_owned())?;
+        // An object of a kind that is not served does not exist.
+        let Some(kind) = kinds.of_reference(reference).cloned() else { return Ok(false) };
         let options = self.run.options;
         let write = if options.policy.dry_run { WriteMode::DryRun } else { WriteMode::Real };
         let mode = DeleteMode { write, uid: None };
         let cluster = self.run.cluster;
-        // What is created anew right after has to be gone first, in any case.
         let removal = async {
-            if options.no_wait && operation == Operation::Delete {
-                cluster.delete(&kind, reference.namespace.as_deref(), &reference.name, mode).await
-            } else {
+            if wait {
                 cluster.remove(&kind, reference, mode, options.readiness_timeout).await
+            } else {
+                cluster.delete(&kind, reference.namespace.as_deref(), &reference.name, mode).await
             }
         };
         let answer = tokio::select! {
@@ -234,20 +243,11 @@ impl<'a> ItemRun<'a> {
         self.warn(reference, answer.warnings);
         match answer.outcome {
             ApiOutcome::Done(_) => {
-                self.report.deleted.push(reference.clone());
                 self.run.observer.event(EngineEvent::ObjectDeleted { object: reference.clone() });
-                self.done(reference, operation);
-                true
+                Ok(true)
             }
-            outcome if outcome.is_absent() => {
-                self.done(reference, operation);
-                false
-            }
-            outcome => {
-                let message = outcome.message().unwrap_or_default().to_owned();
-                self.failed(reference, operation, message);
-                false
-            }
+            outcome if outcome.is_absent() => Ok(false),
+            outcome => Err(outcome.message().unwrap_or_default().to_owned()),
         }
     }
 
@@ -388,10 +388,8 @@ impl<'a> ItemRun<'a> {
             if self.stop.is_cancelled() {
                 return;
             }
-            if hook.hook.delete.contains(&DeletePolicy::BeforeCreation)
-                && hook.target.live.is_some()
-            {
-                self.delete(&hook.target.reference, Operation::Hook).await;
+            if is_replaced(hook) {
+                self.delete_hook(hook, "before it is created anew").await;
             }
         }
         let options = self.run.options;
@@ -401,9 +399,7 @@ impl<'a> ItemRun<'a> {
                 return;
             }
             let reference = &hook.target.reference;
-            let replaced = hook.hook.delete.contains(&DeletePolicy::BeforeCreation)
-                && hook.target.live.is_some();
-            if !self.apply(&hook.target, Operation::Hook, replaced).await {
+            if !self.apply(&hook.target, Operation::Hook, is_replaced(hook)).await {
                 continue;
             }
             if !hook.hook.wait || options.no_wait || options.policy.dry_run {
@@ -417,15 +413,24 @@ impl<'a> ItemRun<'a> {
         for (hook, succeeded) in waited.into_iter().rev() {
             let policy = if succeeded { DeletePolicy::Succeeded } else { DeletePolicy::Failed };
             if hook.hook.delete.contains(&policy) && !self.run.cancel.is_cancelled() {
-                self.delete_after(&hook.target.reference).await;
+                self.delete_hook(hook, "after it ran").await;
             }
         }
     }
 
-    /// Deletes a hook that ran; its outcome as a hook stays.
-    async fn delete_after(&mut self, reference: &ObjectRef) {
-        self.delete(reference, Operation::Delete).await;
+    /// Deletes a hook's object. Its outcome stays what running the hook made it.
+    async fn delete_hook(&mut self, hook: &PlannedHook, moment: &str) {
+        let reference = &hook.target.reference;
+        if let Err(message) = self.delete(reference, true).await {
+            let message = format!("the hook was not deleted {moment}: {message}");
+            self.error(Some(reference.clone()), message);
+        }
     }
+}
+
+/// Whether a hook that exists is to be created anew.
+fn is_replaced(hook: &PlannedHook) -> bool {
+    hook.hook.delete.contains(&DeletePolicy::BeforeCreation) && hook.target.live.is_some()
 }
 
 fn shown(selector: &ObjectSelector) -> String {

@@ -75,7 +75,8 @@ struct Shared {
 }
 
 impl Cluster {
-    /// Wraps a client. Nothing is sent before it is needed.
+    /// Wraps a client, which should not retry by itself (`Config::default_retry`), since the rules here do. Nothing is sent
+    /// before it is needed.
     pub fn new(client: kube::Client, options: ClusterOptions) -> Self {
         Self(Arc::new(Shared {
             requests: Semaphore::new(options.max_requests.max(1)),
@@ -124,4 +125,4 @@ impl std::fmt::Debug for Cluster {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -35,11 +35,13 @@ impl Cluster {
             return answer;
         }
         if timeout_at(deadline, gone.wait()).await.is_err() {
-            let message = format!(
-                "the deletion was accepted, but the object is still there after {} s: {}",
-                limit.as_secs(),
-                gone.holding
-            );
+            let holding = &gone.holding;
+            let message = match limit.as_secs() {
+                0 => format!("the deletion was accepted and is not complete yet: {holding}"),
+                limit => format!(
+                    "the deletion was accepted, but the object is still there after {limit} s: {holding}"
+                ),
+            };
             answer.outcome = ApiOutcome::Timeout(message);
         }
         answer

@@ -1,2 +1,5 @@
 mod connect;
 mod kubeconfig;
+mod observe;
+mod request;
+pub(crate) mod script;

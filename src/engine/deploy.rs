@@ -280,3 +280,6 @@ fn unpruned(orphans: &PrunePlan) -> impl Iterator<Item = ObjectOutcome> + '_ {
         state: OutcomeState::NotAttempted { reason: "the run ended before".to_owned() },
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,5 @@
+mod bodies;
+mod conflict;
+mod decide;
+mod plan;
+mod run;

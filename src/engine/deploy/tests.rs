@@ -1,0 +1,255 @@
+use std::{sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    cluster::tests::script::{Script, answer, gone, hasty, refusal},
+    deployment::{DesiredItem, DesiredState, Inclusion},
+    engine::{
+        DeployOptions, KnownVersions, Session, Silent, delete, deploy, diff, prune, validate,
+    },
+    object::{Object, merge},
+    prune::PruneOptions,
+    results::{CommandResult, RunInfo},
+};
+
+fn object(kind: &str, name: &str, rest: Value) -> Object {
+    let mut tree = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": "a",
+        "labels": {"kluctl.io/discriminator": "d"}}});
+    merge(&mut tree, rest);
+    Object::new(tree).unwrap()
+}
+
+fn config(name: &str, data: &str) -> Object {
+    object("ConfigMap", name, json!({"data": {"value": data}}))
+}
+
+/// As the API server has it after kluctl applied it.
+fn stored(object: &Object) -> Value {
+    let mut tree = object.value().clone();
+    let server_side = json!({"metadata": {"uid": "u", "resourceVersion": "1", "managedFields": [{"manager": "kluctl"}]}});
+    merge(&mut tree, server_side);
+    tree
+}
+
+fn desired(objects: Vec<Object>) -> DesiredState {
+    let objects = objects.into_iter().map(Arc::new).collect();
+    DesiredState {
+        items: vec![DesiredItem { dir: "x".into(), objects, ..DesiredItem::default() }],
+        discriminator: Some("d".into()),
+        inclusion: Inclusion::default(),
+        objects_hash: "hash".into(),
+        images: Vec::new(),
+        warnings: Vec::new(),
+    }
+}
+
+const LIST: &str = "GET /api/v1/configmaps";
+
+fn one(method: &str, name: &str) -> String {
+    format!("{method} /api/v1/namespaces/a/configmaps/{name}")
+}
+
+/// Runs an operation in a session on the script.
+async fn in_session<T>(
+    script: &Script,
+    timeout: Option<Duration>,
+    operation: impl AsyncFnOnce(&Session<'_>) -> T,
+) -> T {
+    let cluster = script.cluster(hasty());
+    let info = RunInfo {
+        id: "1".into(),
+        started: "2026-01-01T00:00:00Z".parse().unwrap(),
+        ..RunInfo::default()
+    };
+    let cancel = CancellationToken::new();
+    let observer = Silent;
+    let session =
+        Session { cluster: &cluster, info: &info, observer: &observer, cancel: &cancel, timeout };
+    operation(&session).await
+}
+
+async fn deployed(script: &Script, state: &DesiredState, options: &DeployOptions) -> CommandResult {
+    in_session(script, None, async |session| deploy(session, state, options).await).await
+}
+
+fn names(result: &CommandResult, is_meant: fn(&crate::results::BaseObject) -> bool) -> Vec<&str> {
+    let objects = result.objects.iter().map(|object| &object.base);
+    objects.filter(|base| is_meant(base)).map(|base| base.reference.name.as_str()).collect()
+}
+
+#[tokio::test]
+async fn a_deployment_applies_compares_and_prunes() {
+    let script = Script::start().await;
+    let (kept, new) = (config("kept", "2"), config("new", "1"));
+    let items = [stored(&config("kept", "1")), stored(&config("orphan", "1"))];
+    script.on(LIST, [answer(200, &json!({ "items": items }))]);
+    script.on(&one("PATCH", "kept"), [answer(200, &stored(&kept))]);
+    script.on(&one("PATCH", "new"), [answer(200, &stored(&new))]);
+    script.on(&one("DELETE", "orphan"), [gone()]);
+    script.on(
+        "GET /api/v1/namespaces/kube-system",
+        [answer(200, &json!({"metadata": {"uid": "cluster"}}))],
+    );
+    let state = desired(vec![kept, new]);
+    let seen_only = deployed(&script, &state, &DeployOptions::default()).await;
+    assert_eq!(names(&seen_only, |base| base.orphan), ["orphan"]);
+    assert_eq!(script.count("DELETE"), 0);
+
+    let options = DeployOptions { prune: true, ..DeployOptions::default() };
+    let result = deployed(&script, &state, &options).await;
+    assert!(result.is_success(), "{:?}", result.errors);
+    assert_eq!(names(&result, |base| base.new), ["new"]);
+    assert_eq!(names(&result, |base| base.deleted), ["orphan"]);
+    assert_eq!(names(&result, |base| !base.changes.is_empty()), ["kept"]);
+    assert_eq!(result.target_key.cluster_id, "cluster");
+    assert_eq!(result.target_key.discriminator, "d");
+    assert_eq!(result.rendered_objects_hash, "hash");
+    assert_eq!(result.outcomes.len(), 3);
+}
+
+#[tokio::test]
+async fn pruning_without_a_discriminator_is_refused() {
+    let script = Script::start().await;
+    script.on(&one("PATCH", "x"), [answer(200, &stored(&config("x", "1")))]);
+    let mut state = desired(vec![config("x", "1")]);
+    state.discriminator = None;
+    let options = DeployOptions { prune: true, ..DeployOptions::default() };
+    let result = deployed(&script, &state, &options).await;
+    assert!(result.errors[0].message.starts_with("pruning is refused"), "{:?}", result.errors);
+    let result = deployed(&script, &state, &DeployOptions::default()).await;
+    assert!(result.is_success());
+    assert_eq!(result.warnings.len(), 1);
+    for discriminator in [None, Some("")] {
+        let result = in_session(&script, None, async |session| {
+            delete(session, discriminator, &Inclusion::default(), &PruneOptions::default()).await
+        });
+        let result = result.await;
+        assert!(result.errors[0].message.starts_with("delete is refused"), "{:?}", result.errors);
+    }
+    assert_eq!(script.count("DELETE"), 0);
+}
+
+#[tokio::test]
+async fn an_unreachable_cluster_leaves_everything_unattempted() {
+    let script = Script::start().await;
+    script.on("GET /api", [refusal(500, "InternalError", &json!({}))]);
+    let state = desired(vec![config("x", "1")]);
+    let options = DeployOptions { prune: true, ..DeployOptions::default() };
+    let result = deployed(&script, &state, &options).await;
+    assert!(!result.is_success());
+    assert_eq!(result.failures().count(), 1);
+    assert!(result.errors.iter().any(|error| error.message.starts_with("cannot read the cluster")));
+    assert_eq!(script.count("PATCH") + script.count("DELETE"), 0);
+}
+
+#[tokio::test]
+async fn a_run_that_takes_too_long_is_cut_and_prunes_nothing() {
+    let script = Script::start().await;
+    let items = [stored(&config("orphan", "1"))];
+    script.on(LIST, [answer(200, &json!({ "items": items }))]);
+    script.on(&one("PATCH", "x"), [answer(200, &json!({})).set_delay(Duration::from_secs(30))]);
+    let state = desired(vec![config("x", "1"), config("y", "1")]);
+    let options = DeployOptions { prune: true, ..DeployOptions::default() };
+    let limit = Some(Duration::from_millis(300));
+    let result =
+        in_session(&script, limit, async |session| deploy(session, &state, &options).await).await;
+    assert!(result.interrupted);
+    assert_eq!(result.failures().count(), 3, "{:?}", result.outcomes);
+    assert_eq!(result.survivors().count(), 1);
+    assert_eq!(script.count("DELETE"), 0);
+    let last = &result.errors.last().unwrap().message;
+    assert_eq!(last, "the run did not complete within 0 s");
+}
+
+#[tokio::test]
+async fn diffs_change_nothing_and_trust_known_versions() {
+    let script = Script::start().await;
+    let live = stored(&config("x", "1"));
+    script.on(LIST, [answer(200, &json!({ "items": [live.clone()] }))]);
+    script.on(&one("PATCH", "x"), [answer(200, &stored(&config("x", "2")))]);
+    let state = desired(vec![config("x", "2")]);
+    let options = DeployOptions::default();
+    let result = in_session(&script, None, async |session| {
+        diff(session, &state, &options, &KnownVersions::new()).await
+    });
+    let result = result.await;
+    assert_eq!(names(&result, |base| !base.changes.is_empty()), ["x"]);
+    assert!(
+        script
+            .seen()
+            .iter()
+            .all(|request| !request.starts_with("PATCH") || request.contains("dryRun"))
+    );
+    let reference = Object::new(live).unwrap().reference();
+    let known: KnownVersions = [((&reference).into(), "1".to_owned())].into();
+    let asked = script.count("PATCH");
+    let result =
+        in_session(&script, None, async |session| diff(session, &state, &options, &known).await)
+            .await;
+    assert_eq!(names(&result, |base| !base.changes.is_empty()), [""; 0]);
+    assert_eq!(script.count("PATCH"), asked);
+}
+
+#[tokio::test]
+async fn pruning_and_deleting_list_survivors() {
+    let script = Script::start().await;
+    let items = [stored(&config("kept", "1")), stored(&config("orphan", "1"))];
+    script.on(LIST, [answer(200, &json!({ "items": items }))]);
+    script.on(&one("DELETE", "orphan"), [refusal(403, "Forbidden", &json!({}))]);
+    script.on(&one("DELETE", "kept"), [gone()]);
+    let state = desired(vec![config("kept", "1")]);
+    let options = PruneOptions::default();
+    let pruned =
+        in_session(&script, None, async |session| prune(session, &state, &options).await).await;
+    let survivors: Vec<_> =
+        pruned.survivors().map(|outcome| outcome.reference.name.as_str()).collect();
+    assert_eq!(survivors, ["orphan"]);
+    assert_eq!(names(&pruned, |base| base.orphan), ["orphan"]);
+    assert_eq!(script.count(&one("DELETE", "kept")), 0);
+    let deleted = in_session(&script, None, async |session| {
+        delete(session, Some("d"), &Inclusion::default(), &options).await
+    });
+    let deleted = deleted.await;
+    assert_eq!(names(&deleted, |base| base.deleted), ["kept"]);
+    assert_eq!(deleted.survivors().count(), 1);
+}
+
+#[tokio::test]
+async fn no_secret_value_is_in_a_result() {
+    let script = Script::start().await;
+    script.on(
+        "GET /api",
+        [crate::cluster::tests::script::aggregated("", "v1", &[("secrets", "Secret", true)])],
+    );
+    let secret = |text: &str| object("Secret", "s", json!({"stringData": {"password": text}}));
+    let live = |text: &str| stored(&object("Secret", "s", json!({"data": {"password": text}})));
+    script.on("GET /api/v1/secrets", [answer(200, &json!({"items": [live("aHVudGVyMg==")]}))]);
+    let path = "PATCH /api/v1/namespaces/a/secrets/s";
+    script.on(path, [answer(200, &live("aHVudGVyMw=="))]);
+    let state = desired(vec![secret("hunter3")]);
+    let result = deployed(&script, &state, &DeployOptions::default()).await;
+    assert_eq!(names(&result, |base| !base.changes.is_empty()), ["s"]);
+    let refused =
+        json!({"kind": "Status", "message": "Invalid value: \"hunter3\"", "reason": "Invalid"});
+    script.on(path, [answer(422, &refused)]);
+    let failed = deployed(&script, &state, &DeployOptions::default()).await;
+    assert_eq!(failed.errors[0].message, "Invalid value: \"*****\"");
+    for result in [result, failed] {
+        let shown = format!("{result:?}{}", serde_json::to_string(&result).unwrap());
+        assert!(!shown.contains("hunter") && !shown.contains("aHVudGVy"), "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn validation_reports_what_is_missing() {
+    let script = Script::start().await;
+    script.on(LIST, [answer(200, &json!({"items": [stored(&config("x", "1"))]}))]);
+    let state = desired(vec![config("x", "1"), config("missing", "1")]);
+    let result = in_session(&script, None, async |session| validate(session, &state).await).await;
+    assert!(!result.ready);
+    assert_eq!(result.errors.len(), 1);
+    assert_eq!(result.errors[0].reference.name, "missing");
+    assert_eq!(script.count("GET /apis/example.com"), 0, "only kinds in use are searched");
+}
