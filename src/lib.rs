@@ -27,6 +27,7 @@ pub mod deployment;
 pub mod jinja;
 pub mod kustomize;
 pub mod project;
+pub mod vars;
 
 // Layer 4: converge
 pub mod apply;
@@ -39,3 +40,6 @@ pub mod validate;
 
 // Layer 5: engine
 pub mod engine;
+
+// Layer 7: command line
+pub mod cli;

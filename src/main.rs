@@ -1,3 +1,7 @@
 //! The `kluctl` command.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    flux_kluctl_controller::cli::main()
+}

@@ -3,16 +3,23 @@
 mod changes;
 mod delete;
 mod deploy;
+mod error;
+mod externals;
 mod limits;
 mod options;
+mod parallel;
+mod prepare;
 mod prune;
 mod session;
 mod validate;
 
 pub use delete::delete;
 pub use deploy::{KnownVersions, deploy, diff};
+pub use error::EngineError;
+pub use externals::Externals;
 pub use limits::Limits;
 pub use options::{DeployOptions, DiffOptions};
+pub use prepare::{ConfigFile, Engine, PrepareRequest, Prepared, ResolvedTarget, Source};
 pub use prune::prune;
 pub use session::Session;
 pub use validate::validate;

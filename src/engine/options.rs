@@ -26,7 +26,7 @@ pub struct DeployOptions {
 
 impl DeployOptions {
     /// How long one object may take to become ready, unless told otherwise.
-    pub const READINESS_TIMEOUT: Duration = Duration::from_secs(5 * 60);
+    pub const READINESS_TIMEOUT: Duration = Duration::from_mins(5);
 }
 
 impl Default for DeployOptions {

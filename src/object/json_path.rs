@@ -53,6 +53,16 @@ impl JsonPath {
         parse::parse(text).map(Self)
     }
 
+    /// The one field that the path names, when it has only keys and non-negative indexes.
+    pub fn as_field_path(&self) -> Option<FieldPath> {
+        let segment = |step: &Step| match step {
+            Step::Key(key) => Some(Segment::Key(key.clone())),
+            Step::Index(index) => usize::try_from(*index).ok().map(Segment::Index),
+            _ => None,
+        };
+        self.0.iter().map(segment).collect::<Option<Vec<_>>>().map(FieldPath)
+    }
+
     /// The concrete paths of everything in `root` that matches, without the root itself, in document order (sorted keys).
     pub fn locate(&self, root: &Value) -> Vec<FieldPath> {
         let mut found = Vec::new();

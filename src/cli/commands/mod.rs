@@ -1,0 +1,40 @@
+//! One file per command.
+
+mod list_images;
+mod list_targets;
+mod render;
+
+use super::{Environment, Failure, Report, output, session};
+
+/// The commands.
+#[derive(Debug, clap::Subcommand)]
+pub(super) enum Command {
+    /// List the images that `images.get_image` was asked for
+    ListImages(Box<list_images::ListImages>),
+    /// List the targets of a project
+    ListTargets(list_targets::ListTargets),
+    /// Render a target without deploying it
+    Render(Box<render::Render>),
+    /// Print the version
+    Version,
+}
+
+/// Runs a command to its end.
+pub(super) fn run(
+    command: Command,
+    environment: &Environment,
+    report: Report,
+) -> Result<(), Failure> {
+    match command {
+        Command::Version => Ok(output::to_stdout(concat!(env!("CARGO_PKG_VERSION"), "\n"))?),
+        Command::Render(command) => session::run(command.project.timeout, |cancel| {
+            render::run(*command, environment, report, cancel)
+        }),
+        Command::ListTargets(command) => session::run(command.project.timeout, |cancel| {
+            list_targets::run(command, environment, report, cancel)
+        }),
+        Command::ListImages(command) => session::run(command.project.timeout, |cancel| {
+            list_images::run(*command, environment, report, cancel)
+        }),
+    }
+}

@@ -1,0 +1,24 @@
+//! What the user types: groups of flags, and how they become option values.
+
+mod arguments;
+mod cluster;
+mod images;
+mod inclusion;
+mod output;
+mod project;
+mod target;
+
+pub(super) use arguments::ArgumentFlags;
+pub(super) use cluster::{ClusterFlags, OfflineFlags};
+pub(super) use images::ImageFlags;
+pub(super) use inclusion::InclusionFlags;
+pub(super) use output::OutputFlags;
+pub(super) use project::ProjectFlags;
+pub(super) use target::TargetFlags;
+
+use crate::api::GoDuration;
+
+/// Reads a duration as Go writes it.
+fn duration(text: &str) -> Result<std::time::Duration, String> {
+    text.parse::<GoDuration>().map(|duration| duration.0).map_err(|error| error.to_string())
+}

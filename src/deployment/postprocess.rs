@@ -1,0 +1,122 @@
+//! Completes the objects of an item: labels, annotations, images (engine reference 5.2).
+
+use std::collections::BTreeMap;
+
+use super::{
+    FixedImageUse,
+    images::{self, FixedImageList, ImageError},
+    item::Item,
+};
+use crate::object::{
+    Object, ObjectRef,
+    annotations::{DISCRIMINATOR_LABEL, ITEM_DIR_ANNOTATION, TAG_LABEL_PREFIX, is_set},
+    type_name,
+};
+
+/// Why an object cannot be completed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PostprocessError {
+    /// An image cannot be resolved.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    /// Labels or annotations are no mapping.
+    #[error("{field} is {found}")]
+    Metadata {
+        /// The object.
+        object: Box<ObjectRef>,
+        /// `metadata.labels` or `metadata.annotations`.
+        field: &'static str,
+        /// The type found.
+        found: &'static str,
+    },
+}
+
+/// Completes `objects`, which kustomize built for `item`, and drops those with `kluctl.io/ignore`. Images that were resolved
+/// are added to `uses`.
+///
+/// # Errors
+/// The problems of all objects.
+pub(super) fn postprocess(
+    item: &Item,
+    objects: Vec<Object>,
+    discriminator: Option<&str>,
+    fixed: &FixedImageList,
+    uses: &mut Vec<FixedImageUse>,
+) -> Result<Vec<Object>, Vec<PostprocessError>> {
+    let labels = labels(item, discriminator);
+    let annotations = annotations(item);
+    let image_use = image_use(item);
+    let variable = item.context.get("images");
+    let mut errors = Vec::new();
+    let mut completed = Vec::with_capacity(objects.len());
+    for mut object in objects {
+        if is_set(&object, "kluctl.io/ignore") {
+            continue;
+        }
+        if let Err(error) = check_metadata(&object) {
+            errors.push(error);
+            continue;
+        }
+        for (key, value) in &labels {
+            object.set_label(key, value);
+        }
+        for (key, value) in &annotations {
+            object.set_annotation(key, value);
+        }
+        match images::resolve(&mut object, fixed, variable, &image_use, uses) {
+            Ok(()) => completed.push(object),
+            Err(error) => errors.push(error.into()),
+        }
+    }
+    if errors.is_empty() { Ok(completed) } else { Err(errors) }
+}
+
+fn check_metadata(object: &Object) -> Result<(), PostprocessError> {
+    let metadata = &object.value()["metadata"];
+    let fields = [("labels", "metadata.labels"), ("annotations", "metadata.annotations")];
+    for (key, field) in fields {
+        let value = &metadata[key];
+        if !value.is_null() && !value.is_object() {
+            let (object, found) = (Box::new(object.reference()), type_name(value));
+            return Err(PostprocessError::Metadata { object, field, found });
+        }
+    }
+    Ok(())
+}
+
+fn labels(item: &Item, discriminator: Option<&str>) -> BTreeMap<String, String> {
+    let mut labels = item.project.inherited.common_labels.clone();
+    if let Some(discriminator) = discriminator.filter(|text| !text.is_empty()) {
+        labels.insert(DISCRIMINATOR_LABEL.to_owned(), discriminator.to_owned());
+    }
+    for (index, tag) in item.tags.iter().enumerate() {
+        labels.insert(format!("{TAG_LABEL_PREFIX}{index}"), tag.clone());
+    }
+    labels
+}
+
+fn annotations(item: &Item) -> BTreeMap<String, String> {
+    let mut annotations = item.project.inherited.common_annotations.clone();
+    let dir = item.shown_dir().unwrap_or_default();
+    annotations.insert(ITEM_DIR_ANNOTATION.to_owned(), dir);
+    if item.config.skip_delete_if_tags {
+        annotations.insert("kluctl.io/skip-delete-if-tags".to_owned(), "true".to_owned());
+    }
+    annotations
+}
+
+/// What all image uses of the item have in common.
+fn image_use(item: &Item) -> FixedImageUse {
+    FixedImageUse {
+        image: String::new(),
+        result_image: String::new(),
+        deployed_image: None,
+        namespace: String::new(),
+        object: ObjectRef::new("v1", "", None, ""),
+        deployment: String::new(),
+        container: String::new(),
+        deploy_tags: item.tags.clone(),
+        deployment_dir: item.render_dir().unwrap_or_default(),
+    }
+}

@@ -1,0 +1,172 @@
+//! From the files of an item to rendered files in memory (engine reference 2.1).
+
+use super::{item::Item, template_ignore::TemplateIgnore};
+use crate::{
+    diagnostic::{Class, Describe, Diagnostic, SourceLocation},
+    jinja::{self, JinjaError},
+    tree::{self, EntryKind, MemoryTree, SourceTree, TreeError},
+    vars::{RenderedFile, is_template},
+};
+
+/// How deep directories may be nested; links can make endless ones.
+const MAX_DEPTH: usize = 64;
+
+/// Why a file of an item cannot be rendered.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RenderError {
+    /// A file or directory cannot be read.
+    #[error("{0}")]
+    Tree(#[from] TreeError),
+    /// The template failed.
+    #[error("{} cannot be rendered", file.path())]
+    Template {
+        /// The file, not rendered.
+        file: Box<RenderedFile>,
+        /// What the template engine says.
+        #[source]
+        source: Box<JinjaError>,
+    },
+    /// A file looks like a template but is no text.
+    #[error("{path} has template markers but is not UTF-8 text")]
+    NotText {
+        /// The file.
+        path: String,
+    },
+    /// Directories are nested too deeply.
+    #[error("directories below {path} are nested more than {MAX_DEPTH} deep")]
+    TooDeep {
+        /// The innermost directory looked at.
+        path: String,
+    },
+    /// A Helm chart.
+    #[error("Helm charts are not supported yet")]
+    HelmChart {
+        /// The file that asks for the chart.
+        path: String,
+    },
+}
+
+impl Describe for RenderError {
+    fn describe(&self) -> Diagnostic {
+        let plain = || Diagnostic::new(Class::Project, self.to_string());
+        match self {
+            Self::Tree(_) => plain(),
+            Self::Template { file, source } => file.describe(source),
+            Self::NotText { path } => plain()
+                .with_location(SourceLocation::file(path))
+                .with_hint("list binary files in .templateignore"),
+            Self::TooDeep { .. } => plain().with_hint("look for a link that leads upwards"),
+            Self::HelmChart { path } => plain().with_location(SourceLocation::file(path)),
+        }
+    }
+}
+
+/// Renders all files below the item's directory, into a tree with the paths of the source.
+///
+/// # Errors
+/// The problems of all files.
+pub(crate) fn render(
+    item: &Item,
+    options: &jinja::Options,
+) -> Result<MemoryTree, Vec<RenderError>> {
+    let Some(dir) = &item.dir else { return Ok(MemoryTree::new()) };
+    let templates = item.project.templates.with_first_dir(dir, options);
+    let tree = &**templates.tree();
+    let found = Files::below(tree, dir).map_err(|error| vec![error])?;
+    let ignore =
+        TemplateIgnore::read(tree, dir, &found.dirs).map_err(|error| vec![error.into()])?;
+    let mut rendered = MemoryTree::new();
+    rendered.insert_directory(dir);
+    let mut errors = Vec::new();
+    for path in &found.paths {
+        if is_helm_chart_file(path) {
+            errors.push(RenderError::HelmChart { path: path.clone() });
+            continue;
+        }
+        let content = match tree.read(path) {
+            Ok(content) => content,
+            Err(error) => {
+                errors.push(error.into());
+                continue;
+            }
+        };
+        if !content.contains(&b'{') || found.is_in_chart(path) || ignore.is_ignored(path) {
+            rendered.insert(path, content);
+            continue;
+        }
+        let Ok(text) = std::str::from_utf8(&content) else {
+            errors.push(RenderError::NotText { path: path.clone() });
+            continue;
+        };
+        debug_assert!(is_template(text));
+        match templates.render(path, text, &item.context) {
+            Ok(text) => rendered.insert(path, text.into_bytes()),
+            Err(error) => errors.push(RenderError::Template {
+                file: Box::new(templates.file(path, text, text)),
+                source: Box::new(error),
+            }),
+        }
+    }
+    if errors.is_empty() { Ok(rendered) } else { Err(errors) }
+}
+
+/// Whether the file asks for a Helm chart to be rendered beside it.
+fn is_helm_chart_file(path: &str) -> bool {
+    let name = tree::file_name(path);
+    name.eq_ignore_ascii_case("helm-chart.yaml") || name.eq_ignore_ascii_case("helm-chart.yml")
+}
+
+/// The files of an item.
+#[derive(Default)]
+struct Files {
+    paths: Vec<String>,
+    dirs: Vec<String>,
+    /// Directories of Helm charts below the item's own; their templates are Helm's.
+    chart_dirs: Vec<String>,
+}
+
+impl Files {
+    fn below(tree: &dyn SourceTree, dir: &str) -> Result<Self, RenderError> {
+        let mut found = Self::default();
+        found.walk(tree, dir, 0)?;
+        Ok(found)
+    }
+
+    fn walk(&mut self, tree: &dyn SourceTree, dir: &str, depth: usize) -> Result<(), RenderError> {
+        if depth > MAX_DEPTH {
+            return Err(RenderError::TooDeep { path: dir.to_owned() });
+        }
+        let entries = tree.list(dir)?;
+        let has_chart = entries.iter().any(|entry| is_chart_metadata(&entry.name));
+        if depth > 0 && has_chart && !self.is_in_chart(dir) {
+            self.chart_dirs.push(dir.to_owned());
+        }
+        for entry in entries {
+            // A repository's own data is no part of a deployment, and can be huge.
+            if entry.name == ".git" {
+                continue;
+            }
+            let path = if dir.is_empty() { entry.name } else { format!("{dir}/{}", entry.name) };
+            match entry.kind {
+                EntryKind::File => self.paths.push(path),
+                EntryKind::Directory => {
+                    self.dirs.push(path.clone());
+                    self.walk(tree, &path, depth + 1)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn is_in_chart(&self, path: &str) -> bool {
+        let is_below = |dir: &String| {
+            path.strip_prefix(dir.as_str()).is_some_and(|rest| rest.starts_with('/'))
+        };
+        self.chart_dirs.iter().any(is_below)
+    }
+}
+
+fn is_chart_metadata(name: &str) -> bool {
+    name == "Chart.yaml" || name == "Chart.yml"
+}

@@ -1,0 +1,139 @@
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde_json::{Map, Value};
+
+use super::{ClusterReader, Context, Templates, VarsError, sources};
+use crate::{
+    diagnostic::Segment,
+    object::{JsonPath, set_at, type_name},
+    schema::VarsSource,
+    yaml,
+};
+
+/// Loads vars entries. What lies outside of the project is handed in.
+#[derive(Clone, Default)]
+pub struct VarsLoader {
+    /// Environment variables that `systemEnvVars` may read.
+    pub environment: Arc<BTreeMap<String, String>>,
+    /// The target cluster; `None` makes cluster sources an error.
+    pub cluster: Option<Arc<dyn ClusterReader>>,
+}
+
+impl VarsLoader {
+    /// Loads one entry and merges it into `context`, by the rules of engine reference 3.1: the entry's strings are rendered with
+    /// the variables so far, then `when` decides, then the source is read, put at `targetPath` and merged.
+    ///
+    /// `file` is the file with the entry, for relative names in templates.
+    ///
+    /// # Errors
+    /// The first problem; `context` is unchanged then.
+    pub async fn load(
+        &self,
+        entry: &VarsSource,
+        file: &str,
+        templates: &Templates,
+        context: &mut Context,
+    ) -> Result<(), VarsError> {
+        let entry = render_entry(entry, file, templates, context)?;
+        let is_used = templates.is_true(entry.when.as_deref(), context).map_err(VarsError::When)?;
+        if !is_used {
+            return Ok(());
+        }
+        let Some(value) = self.read(&entry, templates, context).await? else {
+            return Ok(());
+        };
+        let variables = at_target_path(entry.target_path.as_deref(), value)?;
+        if entry.no_override {
+            context.merge_below(variables);
+        } else {
+            context.merge(variables);
+        }
+        Ok(())
+    }
+
+    /// The value of the entry's source; `None` when it is missing, may be, and leaves nothing behind.
+    async fn read(
+        &self,
+        entry: &VarsSource,
+        templates: &Templates,
+        context: &Context,
+    ) -> Result<Option<Loaded>, VarsError> {
+        if let Some(values) = &entry.values {
+            return Ok(Some(Loaded::mapping(values.clone())));
+        }
+        if let Some(path) = &entry.file {
+            return sources::file::read(path, entry, templates, context).map(Some);
+        }
+        if let Some(names) = &entry.system_env_vars {
+            let read = sources::environment::read(names, &self.environment, entry.ignore_missing);
+            return read.map(|variables| Some(Loaded::mapping(variables)));
+        }
+        let cluster = self.cluster.as_deref();
+        if let Some(source) = &entry.cluster_config_map {
+            let kind = sources::cluster::DataKind::ConfigMap;
+            return sources::cluster::read(kind, source, entry, cluster, templates, context).await;
+        }
+        if let Some(source) = &entry.cluster_secret {
+            let kind = sources::cluster::DataKind::Secret;
+            return sources::cluster::read(kind, source, entry, cluster, templates, context).await;
+        }
+        let kind = entry.kinds().first().copied().unwrap_or("an unknown source");
+        Err(VarsError::NotSupported { kind })
+    }
+}
+
+/// What a source gave.
+pub(super) struct Loaded {
+    pub(super) value: Value,
+    /// Where it comes from, for messages.
+    pub(super) what: String,
+}
+
+impl Loaded {
+    pub(super) fn mapping(variables: Map<String, Value>) -> Self {
+        Self { value: Value::Object(variables), what: "the source".to_owned() }
+    }
+}
+
+/// Renders every string of the entry.
+fn render_entry(
+    entry: &VarsSource,
+    file: &str,
+    templates: &Templates,
+    context: &Context,
+) -> Result<VarsSource, VarsError> {
+    let value = serde_json::to_value(entry).unwrap_or_default();
+    let rendered = templates
+        .render_strings(file, value, context)
+        .map_err(|(field, source)| VarsError::Entry { field, source })?;
+    yaml::from_value(&rendered).map_err(VarsError::RenderedEntry)
+}
+
+/// Puts a value where `targetPath` says, or takes it as it is.
+pub(super) fn at_target_path(
+    path: Option<&str>,
+    loaded: Loaded,
+) -> Result<Map<String, Value>, VarsError> {
+    let Some(text) = path.filter(|path| !path.is_empty()) else {
+        return match loaded.value {
+            Value::Object(variables) => Ok(variables),
+            other => Err(VarsError::NotAMapping {
+                what: loaded.what,
+                found: type_name(&other),
+                target_path_helps: true,
+            }),
+        };
+    };
+    let fail = |source| VarsError::TargetPath { path: text.to_owned(), source };
+    let path = JsonPath::parse(text).map_err(|error| fail(Some(error)))?;
+    let path = path.as_field_path().ok_or_else(|| fail(None))?;
+    let has_only_keys = path.0.iter().all(|segment| matches!(segment, Segment::Key(_)));
+    let mut root = Value::Object(Map::new());
+    if !has_only_keys || path.0.is_empty() || !set_at(&mut root, &path, loaded.value) {
+        return Err(fail(None));
+    }
+    match root {
+        Value::Object(variables) => Ok(variables),
+        _ => Err(fail(None)),
+    }
+}
