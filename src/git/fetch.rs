@@ -12,6 +12,7 @@ use super::{
     operation::{Failure, Operation},
     remote::{Depth, Remote, describe},
 };
+use crate::net::Failure as Retry;
 
 /// Why a conversation brought nothing.
 pub(super) enum Stop {
@@ -66,16 +67,19 @@ impl Fetch<'_> {
         depth: Depth,
         mirror: &Mirror,
     ) -> Result<(), Stop> {
-        let is_given = matches!(self.reference, Reference::Commit(_));
         let wants = match depth {
             Depth::One => vec![self.commit],
             Depth::Full => self.everything(remote)?,
         };
         remote.fetch(wants, depth, mirror).map_err(|error| {
-            if is_given && depth == Depth::One {
-                return Stop::NotByItself(describe(&error));
+            let message = describe(&error);
+            match judge(self.reference, depth, &message) {
+                Refusal::NotByItself => Stop::NotByItself(message),
+                Refusal::Moved => {
+                    Stop::Transport(Failure::Again { retry: Retry::Connection, message })
+                }
+                Refusal::Other => broken(self.url, &error),
             }
-            broken(self.url, &error)
         })
     }
 
@@ -117,6 +121,26 @@ impl Fetch<'_> {
             })),
             Err(error) => Err(broken(self.url, &error)),
         }
+    }
+}
+
+/// What a refused fetch means.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// The commit that the user gave is not given away alone; it may come with everything.
+    NotByItself,
+    /// The reference has moved since it was listed, and the server serves only what references point to.
+    Moved,
+    /// Anything else.
+    Other,
+}
+
+pub(super) fn judge(reference: &Reference, depth: Depth, message: &str) -> Refusal {
+    match (reference, depth) {
+        (Reference::Commit(_), Depth::One) => Refusal::NotByItself,
+        (Reference::Commit(_), Depth::Full) => Refusal::Other,
+        (_, _) if message.contains("not our ref") => Refusal::Moved,
+        (_, _) => Refusal::Other,
     }
 }
 

@@ -13,7 +13,7 @@ use gix_transport::client::blocking_io::http::{
 };
 use reqwest::{
     Client, Request, Response, Url,
-    header::{AUTHORIZATION, HeaderName, HeaderValue, USER_AGENT},
+    header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT},
 };
 use tokio_util::bytes::Bytes;
 
@@ -31,13 +31,9 @@ pub(super) fn connect(
     operation: &Arc<Operation>,
 ) -> io::Result<Transport<Carrier>> {
     let refused = |message: String| operation.fail(Failure::Refused(message));
-    let text = url.without_user();
-    let origin = Url::parse(&text).map_err(|error| refused(error.to_string()))?;
-    let address = gix::url::parse(text.as_str()).map_err(|error| refused(error.to_string()))?;
-    let authorization = authorization(&auth.login)
-        .map_err(|_| operation.fail(Failure::Key("it cannot be sent in a header".to_owned())))?;
-    let carrier =
-        Carrier { client, origin, authorization, operation: operation.clone(), redirected: None };
+    let address = url.without_user();
+    let address = gix::url::parse(address.as_str()).map_err(|error| refused(error.to_string()))?;
+    let carrier = Carrier::new(client, url, auth, operation)?;
     Ok(Transport::new_http(carrier, address, Protocol::V2, false))
 }
 
@@ -66,7 +62,23 @@ pub(super) struct Carrier {
 }
 
 impl Carrier {
-    fn request(
+    pub(super) fn new(
+        client: Client,
+        url: &GitUrl,
+        auth: &Auth,
+        operation: &Arc<Operation>,
+    ) -> io::Result<Self> {
+        let origin = Url::parse(&url.without_user());
+        let origin = origin.map_err(|e| operation.fail(Failure::Refused(e.to_string())))?;
+        let authorization = authorization(&auth.login).map_err(|_| {
+            let message = "the credentials cannot be sent in a header".to_owned();
+            operation.fail(Failure::Denied(message))
+        })?;
+        let operation = operation.clone();
+        Ok(Self { client, origin, authorization, operation, redirected: None })
+    }
+
+    pub(super) fn request(
         &self,
         method: reqwest::Method,
         url: &str,
@@ -149,6 +161,14 @@ impl Http for Carrier {
     ) -> gix::error::Result<GetResponse<Headers, Body>> {
         let request = self.request(reqwest::Method::GET, url, headers).map_err(lift)?;
         let response = send(&self.client, &self.operation, request).map_err(lift)?;
+        let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let kind = kind.unwrap_or("nothing known");
+        if !kind.starts_with("application/x-git-") {
+            let message = format!(
+                "the answer is {kind}, not Git's protocol; is this the URL of a repository, and is a login needed?"
+            );
+            return Err(lift(self.operation.fail(Failure::Refused(message))));
+        }
         // Later requests go to where this one was led, within the same host.
         let tail = url.strip_prefix(base_url).unwrap_or_default();
         self.redirected = response.url().as_str().strip_suffix(tail).map(str::to_owned);

@@ -1,5 +1,6 @@
 mod auth;
 mod cache;
+mod http;
 mod known_hosts;
 mod reference;
 mod server;

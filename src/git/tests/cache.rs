@@ -14,6 +14,8 @@ use crate::{
     diagnostic::{Class, Describe},
     git::{
         auth::{GitSecret, Rule},
+        fetch::{Refusal, judge},
+        remote::Depth,
         *,
     },
     net::RetryPolicy,
@@ -303,6 +305,28 @@ async fn lasting_trouble_ends_with_the_retries() {
     assert!(matches!(&error, GitError::Unavailable { attempts: 3, .. }), "{error:?}");
     assert!(error.to_string().contains("502"), "{error}");
     assert_eq!(server.seen().len(), 3);
+}
+
+#[tokio::test]
+async fn a_login_page_is_recognised() {
+    let origin = Origin::new();
+    let server = Server::scripted(origin.repos(), None, |_, _| Some(Fault::Page)).await;
+    let (_dir, cache) = cache();
+    let error = checkout(&cache, &server.url("shop.git"), &branch("main")).await.unwrap_err();
+    assert!(error.to_string().contains("the answer is text/html, not Git's protocol"), "{error}");
+}
+
+#[test]
+fn refused_fetches_are_told_apart() {
+    let given = Reference::Commit("1".repeat(40));
+    for (reference, depth, message, refusal) in [
+        (&given, Depth::One, "upload-pack: not our ref 1", Refusal::NotByItself),
+        (&given, Depth::Full, "upload-pack: not our ref 1", Refusal::Other),
+        (&branch("main"), Depth::One, "upload-pack: not our ref 1", Refusal::Moved),
+        (&branch("main"), Depth::One, "something else", Refusal::Other),
+    ] {
+        assert_eq!(judge(reference, depth, message), refusal, "{reference} {message}");
+    }
 }
 
 #[tokio::test]

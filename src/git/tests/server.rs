@@ -112,6 +112,8 @@ pub(super) enum Fault {
     Redirect(String),
     /// The backend's answer, cut in the middle.
     Truncate,
+    /// A page for people, as of a login form.
+    Page,
     /// Never answers.
     Hang,
 }
@@ -224,6 +226,11 @@ async fn answer(State(front): State<Front>, request: Request) -> Response<Body> 
             let query = head.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
             let to = format!("{to}{query}");
             response.headers_mut().insert("location", to.parse().unwrap());
+            return response;
+        }
+        Some(Fault::Page) => {
+            let mut response = Response::new(Body::from("<html>Sign in</html>"));
+            response.headers_mut().insert("content-type", "text/html".parse().unwrap());
             return response;
         }
         Some(Fault::Hang) => std::future::pending().await,
