@@ -9,6 +9,7 @@ use super::{
     id::scalar_text,
     resource::Resource,
     schema::Schema,
+    styles::{Source, plain_word},
 };
 use crate::{
     diagnostic::{Class, Diagnostic, FieldPath, Position, SourceLocation},
@@ -68,7 +69,7 @@ pub(crate) enum Purpose {
 /// The objects of a multi-document file. `file` is only named in messages.
 pub(crate) fn parse(
     file: &str,
-    text: &[u8],
+    text: &Arc<[u8]>,
     purpose: Purpose,
     schema: &Schema,
 ) -> Result<Vec<Resource>> {
@@ -79,32 +80,34 @@ pub(crate) fn parse(
 /// The objects of documents that were parsed from `text`.
 pub(crate) fn from_documents(
     file: &str,
-    text: &[u8],
+    text: &Arc<[u8]>,
     documents: Vec<Document>,
     purpose: Purpose,
     schema: &Schema,
 ) -> Result<Vec<Resource>> {
     let mut pending = VecDeque::new();
-    for mut document in documents {
+    for (index, mut document) in documents.into_iter().enumerate() {
         keep_annotation_texts(&mut document, text, purpose);
         // The mapping starts where its first key does, which is at the start of a line.
         let start = document.positions.of(&FieldPath::root());
         let position = start.map(|start| Position { column: 1, ..start });
         let at = SourceLocation { file: file.to_owned(), position };
-        pending.push_back((document.value, at));
+        pending.push_back((document.value, at, index));
     }
     let mut found = Vec::with_capacity(pending.len());
-    while let Some((mut value, at)) = pending.pop_front() {
+    while let Some((mut value, at, index)) = pending.pop_front() {
         if value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty) {
             continue;
         }
         // The items of a list come after what else the file holds, as in kustomize.
         if let Some(items) = take_items(&mut value, &at)? {
-            pending.extend(items.into_iter().map(|item| (item, at.clone())));
+            pending.extend(items.into_iter().map(|item| (item, at.clone(), index)));
             continue;
         }
         check(&value, &at, purpose)?;
-        found.push(Resource::new(value, at, schema));
+        let mut resource = Resource::new(value, at, schema);
+        resource.source = Some(Source::new(text.clone(), index));
+        found.push(resource);
     }
     Ok(found)
 }
@@ -194,9 +197,6 @@ fn keep_annotation_texts(document: &mut Document, text: &[u8], purpose: Purpose)
 fn plain_scalar(text: &[u8], line: usize, column: usize) -> Option<String> {
     let text = std::str::from_utf8(text).ok()?;
     let line = text.lines().nth(line.checked_sub(1)?)?;
-    let rest: String = line.chars().skip(column.checked_sub(1)?).collect();
-    let end = rest.find([',', '}', ' ', '\t']).unwrap_or(rest.len());
-    let word = rest.get(..end)?;
-    let plain = |c: char| c.is_ascii_alphanumeric() || "+-._".contains(c);
-    (!word.is_empty() && word.chars().all(plain)).then(|| word.to_owned())
+    let (start, _) = line.char_indices().nth(column.checked_sub(1)?)?;
+    plain_word(line.get(start..)?).map(str::to_owned)
 }

@@ -26,6 +26,7 @@ mod resmap;
 mod resource;
 mod schema;
 mod selector;
+mod styles;
 mod transformers;
 mod vars;
 mod walk;

@@ -4,6 +4,7 @@ use super::{
     id::{Gvk, Id},
     origin::Origin,
     schema::Schema,
+    styles::Source,
 };
 use crate::diagnostic::SourceLocation;
 
@@ -34,6 +35,8 @@ pub(crate) struct Resource {
     pub value: Value,
     /// Where it was read, or the kustomization that generates it.
     pub at: SourceLocation,
+    /// The text it was read from; `None` when generated, or changed as a whole since.
+    pub source: Option<Source>,
     /// Identities it had before, oldest first.
     pub former: Vec<Former>,
     /// Name prefixes put on it, innermost first.
@@ -42,6 +45,8 @@ pub(crate) struct Resource {
     pub suffixes: Vec<String>,
     /// Behaviour, for generated objects.
     pub behavior: Behavior,
+    /// Whether a generator made it.
+    pub generated: bool,
     /// Whether the name gets a hash of the content at the end.
     pub needs_hash: bool,
     /// Names of the vars that read from it.
@@ -58,10 +63,12 @@ impl Resource {
         let mut resource = Self {
             value,
             at,
+            source: None,
             former: Vec::new(),
             prefixes: Vec::new(),
             suffixes: Vec::new(),
             behavior: Behavior::default(),
+            generated: false,
             needs_hash: false,
             vars: Vec::new(),
             origin: None,

@@ -73,6 +73,7 @@ fn inherit(generated: &mut Resource, old: &Resource) {
     generated.suffixes.clone_from(&old.suffixes);
     generated.vars.clone_from(&old.vars);
     generated.needs_hash &= old.needs_hash;
+    generated.generated = old.generated;
 }
 
 fn merge_data(generated: &mut Resource, old: &Resource) {

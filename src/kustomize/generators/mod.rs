@@ -113,6 +113,7 @@ impl Generator<'_> {
             value["immutable"] = true.into();
         }
         let mut resource = Resource::new(value, place.at.clone(), self.schema);
+        resource.generated = true;
         resource.needs_hash = !options.disable_name_suffix_hash;
         resource.behavior = args.behavior;
         Ok((resource, sources::read(self.tree, self.dir, args)?))

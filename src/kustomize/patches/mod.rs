@@ -12,6 +12,8 @@ pub(crate) mod patches_json6902;
 pub(crate) mod patches_strategic_merge;
 pub(crate) mod strategic_merge;
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::{
@@ -22,6 +24,7 @@ use super::{
     resmap::ResMap,
     resource::Resource,
     schema::Schema,
+    styles::Styles,
 };
 use crate::{
     diagnostic::{Class, Diagnostic},
@@ -41,7 +44,7 @@ pub(crate) struct Patching<'a> {
 struct Text {
     /// File, or field of a file, for messages.
     source: String,
-    bytes: Vec<u8>,
+    bytes: Arc<[u8]>,
 }
 
 /// A patch that was read.
@@ -55,8 +58,8 @@ enum Parsed {
 impl Patching<'_> {
     /// Reads a patch from a file.
     fn file(&self, path: &str, place: &Place) -> Result<Text> {
-        let (source, text) = files::read(self.tree, self.dir, path, place)?;
-        Ok(Text { source, bytes: text.to_vec() })
+        let (source, bytes) = files::read(self.tree, self.dir, path, place)?;
+        Ok(Text { source, bytes })
     }
 
     /// Reads text as whatever kind of patch it is: a list is JSON 6902, a mapping is a strategic merge.
@@ -93,7 +96,7 @@ impl Patching<'_> {
 /// Text written in place, named after its field.
 fn inline(text: &str, place: &Place) -> Text {
     let source = format!("{} ({})", place.at.file, place.field);
-    Text { source, bytes: text.as_bytes().to_vec() }
+    Text { source, bytes: Arc::from(text.as_bytes()) }
 }
 
 /// Lays a strategic merge patch over an object. Name, kind and namespace stay, unless the options allow a change of the
@@ -114,7 +117,11 @@ fn merge_into(
         target.namespace().to_owned(),
     );
     let shape = schema.kind(&api_version, &kind);
-    let kept = strategic_merge::merge(&mut target.value, &patch.value, shape)
+    let styles = Pair {
+        target: Styles::new(target.source.clone()),
+        patch: Styles::new(patch.source.clone()),
+    };
+    let kept = strategic_merge::merge(&mut target.value, &patch.value, shape, &styles)
         .map_err(|problem| refuse(target, patch, &problem))?;
     if !kept {
         target.value = Value::Null;
@@ -130,6 +137,12 @@ fn merge_into(
     target.set_namespace(&namespace);
     target.update_scope(schema);
     Ok(())
+}
+
+/// How the two sides of a merge were written.
+pub(crate) struct Pair {
+    pub target: Styles,
+    pub patch: Styles,
 }
 
 /// What prevents a patch, at which field.
@@ -238,3 +251,6 @@ fn patch_error(patch: &Resource, message: String, hint: &str) -> KustomizeError 
         Diagnostic::new(Class::Project, message).with_location(patch.at.clone()).with_hint(hint),
     ))
 }
+
+#[cfg(test)]
+mod tests;

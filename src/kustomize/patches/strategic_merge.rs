@@ -2,12 +2,13 @@
 //!
 //! The rules are those of
 //! <https://github.com/kubernetes/community/blob/master/contributors/devel/sig-api-machinery/strategic-merge-patch.md>,
-//! with kustomize's order of lists: items of the patch come first.
+//! with kustomize's order of lists: items of the patch come first. As in kustomize, too, what was quoted stays quoted: a
+//! number in place of a quoted text becomes text.
 
 use serde_json::{Map, Value};
 
 use super::{
-    Problem,
+    Pair, Problem,
     directives::{self, Directive},
     lists,
 };
@@ -22,20 +23,19 @@ use crate::{
 pub(super) struct Path<'a> {
     above: Option<&'a Path<'a>>,
     step: &'a str,
+    styles: &'a Pair,
 }
 
 impl<'a> Path<'a> {
-    pub(super) const ROOT: Self = Path { above: None, step: "" };
-
     pub(super) fn child(&'a self, step: &'a str) -> Self {
-        Path { above: Some(self), step }
+        Path { above: Some(self), step, styles: self.styles }
     }
 
     /// The error for this place.
     pub(super) fn problem(&self, message: impl Into<String>, expected: Option<&str>) -> Problem {
         let mut steps = Vec::new();
         let mut at = Some(self);
-        while let Some(Path { above: Some(above), step }) = at {
+        while let Some(Path { above: Some(above), step, .. }) = at {
             steps.push(Segment::from(*step));
             at = Some(above);
         }
@@ -50,8 +50,13 @@ impl<'a> Path<'a> {
 }
 
 /// Merges a patch into a value. Returns whether anything is left: `$patch: delete` leaves nothing.
-pub(crate) fn merge(target: &mut Value, patch: &Value, shape: Shape<'_>) -> Result<bool, Problem> {
-    merge_value(target, patch, shape, &Path::ROOT)
+pub(crate) fn merge(
+    target: &mut Value,
+    patch: &Value,
+    shape: Shape<'_>,
+    styles: &Pair,
+) -> Result<bool, Problem> {
+    merge_value(target, patch, shape, &Path { above: None, step: "", styles })
 }
 
 /// Merges into a value that is there.
@@ -78,6 +83,12 @@ pub(super) fn merge_value(
         (Value::Object(_) | Value::Array(_), _) | (_, Value::Object(_) | Value::Array(_)) => {
             let message = format!("the patch has {}", type_name(patch));
             Err(path.problem(message, Some(type_name(target))))
+        }
+        (Value::String(text), Value::Number(_) | Value::Bool(_))
+            if path.styles.target.is_quoted(path.step, text) =>
+        {
+            *text = path.styles.patch.written(path.step, patch);
+            Ok(true)
         }
         (scalar, patch) => {
             *scalar = patch.clone();

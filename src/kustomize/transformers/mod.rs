@@ -7,3 +7,6 @@ pub(crate) mod name_affix;
 pub(crate) mod namespace;
 pub(crate) mod replicas;
 pub(crate) mod sort_options;
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Problem;
 use crate::{
@@ -98,11 +98,17 @@ impl Operations {
 
     /// Applies all operations to an object.
     pub(super) fn apply(&self, resource: &mut Resource) -> Result<()> {
+        if resource.generated || !resource.former.is_empty() {
+            // kustomize keeps its notes in annotations, so that patches find some on most objects, and count on that.
+            resource.metadata_mut().entry("annotations").or_insert_with(|| Map::new().into());
+        }
         for Located { value: operation, place } in self.0.iter() {
             operation
                 .apply(&mut resource.value)
                 .map_err(|problem| refuse(resource, place, &problem))?;
         }
+        // kustomize takes the object apart for this, and puts it together without quotes.
+        resource.source = None;
         Ok(())
     }
 }
@@ -301,3 +307,6 @@ impl Operation {
         Err(problem)
     }
 }
+
+#[cfg(test)]
+mod tests;
