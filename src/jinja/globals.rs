@@ -114,7 +114,6 @@ fn range(_it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) -> Res<Value> {
     no_keywords("range", args)?;
     let mut numbers = Vec::new();
     for value in &args.raw.pos {
-        value.require()?;
         numbers.push(value.as_index().ok_or_else(|| {
             let name = value.type_name();
             Raise::type_error(format!("'{name}' object cannot be interpreted as an integer"))

@@ -81,7 +81,8 @@ pub(crate) fn tokenize(source: &str) -> Tokens {
     let mut lexer = Lexer { source, at: 0, line: 1, line_start: 0, counted: 0, tokens: Vec::new() };
     let error = lexer.run().err();
     let kind = if error.is_some() { Kind::Broken } else { Kind::Eof };
-    let pos = lexer.pos(lexer.at);
+    // As in Jinja2, the end is where the last token began.
+    let pos = lexer.tokens.last().map_or(Pos { line: 1, column: 1 }, |token| token.pos);
     lexer.tokens.push(Token { kind, number: None, pos });
     Tokens { tokens: lexer.tokens, error }
 }

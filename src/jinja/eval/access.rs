@@ -100,12 +100,7 @@ impl Interp<'_> {
 /// An attribute as Python's `getattr` finds it; methods come back bound.
 fn attribute(value: &Value, name: &Arc<str>) -> Res<Option<Value>> {
     match value {
-        Value::Undefined(undefined) => {
-            if name.starts_with("__") && name.ends_with("__") {
-                return Ok(None);
-            }
-            undefined.raise()
-        }
+        Value::Undefined(undefined) => undefined.raise(),
         Value::Namespace(dict) => Ok(dict.get_str(name)),
         Value::Object(object) => {
             if let Some(found) = object.attribute(name)? {

@@ -167,7 +167,11 @@ impl Interp<'_> {
         }
         if let Some(star) = &call.star {
             let value = self.eval(scope, star)?;
-            let mut walk = Walk::new(&value)?;
+            let mut walk = Walk::new(&value).map_err(|error| {
+                let name = value.type_name();
+                let message = format!("Value after * must be an iterable, not {name}");
+                if value.is_undefined() { error } else { Raise::type_error(message) }
+            })?;
             while let Some(item) = walk.next()? {
                 self.budget.spend(1)?;
                 args.pos.push(item);

@@ -16,6 +16,8 @@ use crate::jinja::value::{Dict, Object, Value};
 pub(crate) struct MacroValue {
     pub(crate) def: Arc<Macro>,
     scope: Rc<Scope>,
+    /// Whether text was escaped where the macro was defined.
+    escapes: bool,
 }
 
 impl MacroValue {
@@ -38,7 +40,12 @@ impl Interp<'_> {
         if !self.captured.last().is_some_and(|last| Rc::ptr_eq(last, scope)) {
             self.captured.push(Rc::clone(scope));
         }
-        Value::object(Object::Macro(MacroValue { def: Arc::clone(def), scope: Rc::clone(scope) }))
+        let escapes = scope.ctx.autoescape.get();
+        Value::object(Object::Macro(MacroValue {
+            def: Arc::clone(def),
+            scope: Rc::clone(scope),
+            escapes,
+        }))
     }
 
     pub(super) fn call_macro(
@@ -49,10 +56,13 @@ impl Interp<'_> {
     ) -> Res<Value> {
         let def = &value.def;
         let scope = value.scope.captured();
+        let before = scope.ctx.autoescape.replace(value.escapes);
         let text = self.nested(|it| {
             let result = it.run_macro(value, &scope, args);
             Self::leave(result, &value.scope.template, def.pos)
-        })?;
+        });
+        scope.ctx.autoescape.set(before);
+        let text = text?;
         Ok(captured_value(text, escapes))
     }
 

@@ -37,14 +37,8 @@ fn callable_name(
     {
         return Ok(Arc::clone(text));
     }
-    let message = match name {
-        Value::Undefined(undefined) => format!(
-            "No {kind} named Undefined. ({}; did you forget to quote the callable name?)",
-            undefined.message()
-        ),
-        other => format!("No {kind} named {}.", repr(other, &it.budget)?),
-    };
-    Err(Raise::runtime(message))
+    name.require()?;
+    Err(Raise::runtime(format!("No {kind} named {}.", repr(name, &it.budget)?)))
 }
 
 pub(super) fn map(it: &mut Interp<'_>, scope: &Rc<Scope>, args: &Bound) -> Res<Value> {

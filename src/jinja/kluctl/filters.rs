@@ -46,7 +46,7 @@ pub(crate) fn b64decode(_it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) 
     let padding = kept.len() - data;
     if data % 4 == 1 {
         return Err(Raise::new(
-            "binascii.Error",
+            "Error",
             format!(
                 "Invalid base64-encoded string: number of data characters ({data}) cannot be 1 more \
                  than a multiple of 4"
@@ -54,7 +54,7 @@ pub(crate) fn b64decode(_it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) 
         ));
     }
     if data % 4 != 0 && data % 4 + padding < 4 {
-        return Err(Raise::new("binascii.Error", "Incorrect padding"));
+        return Err(Raise::new("Error", "Incorrect padding"));
     }
     let engine = base64::engine::GeneralPurpose::new(
         &base64::alphabet::STANDARD,
@@ -62,9 +62,8 @@ pub(crate) fn b64decode(_it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) 
             .with_decode_allow_trailing_bits(true)
             .with_decode_padding_mode(base64::engine::DecodePaddingMode::Indifferent),
     );
-    let bytes = engine
-        .decode(&kept[..data])
-        .map_err(|error| Raise::new("binascii.Error", error.to_string()))?;
+    let bytes =
+        engine.decode(&kept[..data]).map_err(|error| Raise::new("Error", error.to_string()))?;
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Value::str(text)),
         Err(error) => {

@@ -120,7 +120,9 @@ impl Dumper<'_> {
             scalar => {
                 let (text, wish) = self.represent(scalar)?;
                 let root = place == Place::Root;
+                self.emitter.indent += 2;
                 self.emitter.scalar(&text, wish, place == Place::Key, root);
+                self.emitter.indent -= 2;
                 Ok(())
             }
         }
@@ -203,7 +205,8 @@ impl Dumper<'_> {
             Value::Dict(dict) => dict.len() == 0,
             scalar => {
                 let (text, _) = self.represent(scalar)?;
-                text.chars().count() < 128 && !analyze(&text).multiline
+                let length = text.chars().count();
+                (1..128).contains(&length) && !analyze(&text).multiline
             }
         })
     }

@@ -38,7 +38,10 @@ pub(super) fn load(text: &str, budget: &Budget) -> Res<Value> {
 
 fn error(message: &str, mark: Marker) -> Raise {
     let (line, column) = (mark.line(), mark.col() + 1);
-    Raise::new("YAMLError", format!("{message}, in the YAML text, line {line}, column {column}"))
+    Raise::new(
+        "ConstructorError",
+        format!("{message}, in the YAML text, line {line}, column {column}"),
+    )
 }
 
 /// A value, and whether it was written as the merge key `<<`.

@@ -103,7 +103,6 @@ impl Spec {
         budget.bytes(self.width.max(self.precision.unwrap_or(0)))?;
         match value {
             Value::Str(text) | Value::Markup(text) => self.text(text),
-            Value::Bool(_) if self.kind.is_none() => self.text(&to_str(value, budget)?),
             Value::Bool(_) | Value::Int(_) | Value::Big(_) | Value::Float(_) => {
                 match Num::of(value) {
                     Some(number) => self.number(&number),

@@ -113,8 +113,14 @@ impl Fields {
                         format!("'dict' object has no attribute {}", str_repr(&attribute));
                     return Err(Raise::new("AttributeError", message));
                 }
-                value = it.get_attribute(&value, &attribute)?;
-                value.require()?;
+                value = match it.get_attribute(&value, &attribute)? {
+                    Value::Undefined(_) => {
+                        let (name, attribute) = (value.type_name(), str_repr(&attribute));
+                        let message = format!("'{name}' object has no attribute {attribute}");
+                        return Err(Raise::new("AttributeError", message));
+                    }
+                    found => found,
+                };
                 path = &rest[end..];
             } else {
                 let rest = &path[1..];

@@ -107,7 +107,8 @@ pub(super) fn call(
     let all = |test: fn(char) -> bool| Value::Bool(!text.is_empty() && text.chars().all(test));
     Ok(match name {
         "upper" => like(&text.to_uppercase()),
-        "lower" | "casefold" => like(&text.to_lowercase()),
+        "lower" => like(&text.to_lowercase()),
+        "casefold" => like(&text.to_lowercase().replace('ß', "ss").replace('ſ', "s")),
         "capitalize" => like(&capitalize(text)),
         "title" => like(&title(text)),
         "swapcase" => like(&swap_case(text)),

@@ -1,1 +1,2 @@
 mod basics;
+mod replay;

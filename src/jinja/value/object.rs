@@ -162,7 +162,9 @@ impl Object {
                 format!("<TemplateModule {}>", str_repr(&module.template.name))
             }
             Object::SelfRef(ctx) => {
-                format!("<TemplateReference {}>", str_repr(&ctx.template.name))
+                let name = ctx.template.id.as_ref();
+                let name = name.map_or_else(|| "None".to_owned(), |name| str_repr(name));
+                format!("<TemplateReference {name}>")
             }
             Object::Date(date) => date.repr(),
             Object::DateTime(time) => time.repr(),
