@@ -97,9 +97,10 @@ impl Bound {
     pub(crate) fn int(&self, index: usize, default: i64) -> Res<i64> {
         match self.given(index) {
             None => Ok(default),
-            Some(value) => value.as_index().ok_or_else(|| match value.require() {
-                Err(error) => error,
-                Ok(()) => {
+            Some(value) => value.as_index().ok_or_else(|| {
+                if let Err(error) = value.require() {
+                    error
+                } else {
                     let name = value.type_name();
                     Raise::type_error(format!(
                         "'{name}' object cannot be interpreted as an integer"

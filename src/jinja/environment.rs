@@ -94,11 +94,14 @@ struct Shared {
     cache: Mutex<Cache>,
 }
 
+/// Id, if any, and text of a template.
+type TextKey = (Option<Arc<str>>, Arc<str>);
+
 /// Compiled templates by label and text; emptied when it grows too large.
 #[derive(Default)]
 struct Cache {
     loaded: HashMap<Arc<str>, Arc<Template>>,
-    texts: HashMap<(Option<Arc<str>>, Arc<str>), Arc<Template>>,
+    texts: HashMap<TextKey, Arc<Template>>,
     bytes: usize,
 }
 

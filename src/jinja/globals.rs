@@ -201,6 +201,7 @@ fn cycler(_it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) -> Res<Value> 
     Ok(Value::object(Object::Cycler(cycler)))
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "the type of all functions in the table")]
 fn joiner(_it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) -> Res<Value> {
     let named = args.raw.kw.iter().find(|(name, _)| **name == *"sep").map(|(_, value)| value);
     let separator = args.raw.pos.first().or(named).cloned().unwrap_or_else(|| Value::str(", "));

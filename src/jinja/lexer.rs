@@ -149,13 +149,14 @@ impl<'a> Lexer<'a> {
             self.at = tag_start + 2 + usize::from(sign.is_some());
             match tag {
                 b'#' => self.comment(tag_start)?,
-                b'%' => match raw_begin(self.rest()) {
-                    Some(length) => self.raw(length)?,
-                    None => {
+                b'%' => {
+                    if let Some(length) = raw_begin(self.rest()) {
+                        self.raw(length)?;
+                    } else {
                         self.push(Kind::BlockBegin, tag_start);
                         self.tag(true)?;
                     }
-                },
+                }
                 _ => {
                     self.push(Kind::VariableBegin, tag_start);
                     self.tag(false)?;

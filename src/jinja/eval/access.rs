@@ -12,21 +12,6 @@ use crate::jinja::value::repr::repr;
 use crate::jinja::value::{Missing, Object, Value, index};
 
 impl Interp<'_> {
-    /// `value.name`: the attribute first, then the element.
-    pub(crate) fn get_attribute(&mut self, value: &Value, name: &Arc<str>) -> Res<Value> {
-        if let Some(found) = attribute(value, name)? {
-            return Ok(found);
-        }
-        let element = match value {
-            Value::Dict(dict) => dict.get_str(name),
-            Value::Object(object) => object.item(name),
-            _ => None,
-        };
-        Ok(element.unwrap_or_else(|| {
-            Value::undefined(Missing::Attribute(value.object_type(), Arc::clone(name)))
-        }))
-    }
-
     /// `value[index]`: the element first, then the attribute.
     pub(crate) fn get_item(&mut self, value: &Value, subscript: &Value) -> Res<Value> {
         if let Some(found) = index::item(value, subscript)? {
@@ -95,6 +80,21 @@ impl Interp<'_> {
             _ => methods::call(self, scope, value, name, args),
         }
     }
+}
+
+/// `value.name`: the attribute first, then the element.
+pub(crate) fn get_attribute(value: &Value, name: &Arc<str>) -> Res<Value> {
+    if let Some(found) = attribute(value, name)? {
+        return Ok(found);
+    }
+    let element = match value {
+        Value::Dict(dict) => dict.get_str(name),
+        Value::Object(object) => object.item(name),
+        _ => None,
+    };
+    Ok(element.unwrap_or_else(|| {
+        Value::undefined(Missing::Attribute(value.object_type(), Arc::clone(name)))
+    }))
 }
 
 /// An attribute as Python's `getattr` finds it; methods come back bound.

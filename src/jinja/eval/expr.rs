@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::Interp;
-use super::access::is_method;
+use super::access::{get_attribute, is_method};
 use super::scope::Scope;
 use crate::jinja::args::Args;
 use crate::jinja::ast::{CallArgs, CompareOp, Expr, ExprKind, SliceExpr};
@@ -70,7 +70,7 @@ impl Interp<'_> {
             }
             ExprKind::Attr(value, name) => {
                 let value = self.eval(scope, value)?;
-                self.get_attribute(&value, name)
+                get_attribute(&value, name)
             }
             ExprKind::Item(value, subscript) => {
                 let value = self.eval(scope, value)?;
@@ -151,7 +151,7 @@ impl Interp<'_> {
                     .map_err(|error| error.at_pos(callee.pos));
             }
             let callee_value =
-                self.get_attribute(&value, name).map_err(|error| error.at_pos(callee.pos))?;
+                get_attribute(&value, name).map_err(|error| error.at_pos(callee.pos))?;
             let args = self.eval_args(scope, args)?;
             return self.call(scope, &callee_value, args).map_err(|error| error.at_pos(callee.pos));
         }

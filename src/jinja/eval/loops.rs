@@ -69,17 +69,16 @@ impl LoopState {
             return Ok(length);
         }
         let known = self.walk.borrow().known_len();
-        let rest = match known {
-            Some(rest) => rest,
-            None => {
-                let mut items = Vec::new();
-                while let Some(item) = self.walk.borrow_mut().next()? {
-                    items.push(item);
-                }
-                let rest = items.len();
-                *self.walk.borrow_mut() = Walk::Items(items.into_iter());
-                rest
+        let rest = if let Some(rest) = known {
+            rest
+        } else {
+            let mut items = Vec::new();
+            while let Some(item) = self.walk.borrow_mut().next()? {
+                items.push(item);
             }
+            let rest = items.len();
+            *self.walk.borrow_mut() = Walk::Items(items.into_iter());
+            rest
         };
         let done = usize::try_from(self.index0.get() + 1).unwrap_or(0);
         let length = rest + done + usize::from(self.after.borrow().is_some());

@@ -72,12 +72,11 @@ impl Interp<'_> {
         for index in missing {
             let name = &def.params[index];
             let first_default = def.params.len() - def.defaults.len();
-            let default = match index.checked_sub(first_default) {
-                Some(at) => self.eval(scope, &def.defaults[at])?,
-                None => {
-                    let name = str_repr(name);
-                    Value::undefined_hint(format!("parameter {name} was not provided"))
-                }
+            let default = if let Some(at) = index.checked_sub(first_default) {
+                self.eval(scope, &def.defaults[at])?
+            } else {
+                let name = str_repr(name);
+                Value::undefined_hint(format!("parameter {name} was not provided"))
             };
             scope.bind(name, default);
         }

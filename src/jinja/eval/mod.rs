@@ -1,6 +1,6 @@
 //! The evaluator: walks the syntax tree of compiled templates.
 
-mod access;
+pub(super) mod access;
 mod expr;
 pub(super) mod loops;
 pub(super) mod macros;

@@ -44,7 +44,7 @@ impl Interp<'_> {
                 if let Some(filter) = filter {
                     value = self.filter_text(&inner, filter, value)?;
                 }
-                self.check_namespaces(scope, target)?;
+                check_namespaces(scope, target)?;
                 self.unpack(scope, target, value, true)?;
             }
             StmtKind::With(assignments, body) => {
@@ -147,22 +147,9 @@ impl Interp<'_> {
     }
 
     fn exec_set(&mut self, scope: &Rc<Scope>, target: &Target, value: &Expr) -> Res<()> {
-        self.check_namespaces(scope, target)?;
+        check_namespaces(scope, target)?;
         let value = self.eval(scope, value)?;
         self.unpack(scope, target, value, true)
-    }
-
-    fn check_namespaces(&mut self, scope: &Rc<Scope>, target: &Target) -> Res<()> {
-        match target {
-            Target::Name(_) => Ok(()),
-            Target::Tuple(items) => {
-                items.iter().try_for_each(|item| self.check_namespaces(scope, item))
-            }
-            Target::Attribute(name, _) => match scope.lookup(name) {
-                Some(Value::Namespace(_)) => Ok(()),
-                _ => Err(Raise::runtime("cannot assign attribute on non-namespace object")),
-            },
-        }
     }
 
     /// Assigns a value to a target, taking it apart for tuples. `set`: by a statement, which exports the name.
@@ -183,35 +170,13 @@ impl Interp<'_> {
                 }
             }
             Target::Tuple(targets) => {
-                let items = self.unpack_values(&value, targets.len())?;
+                let items = unpack_values(&value, targets.len())?;
                 for (target, item) in targets.iter().zip(items) {
                     self.unpack(scope, target, item, set)?;
                 }
             }
         }
         Ok(())
-    }
-
-    fn unpack_values(&mut self, value: &Value, wanted: usize) -> Res<Vec<Value>> {
-        value.require()?;
-        let mut walk = Walk::new(value).map_err(|_| {
-            let name = value.type_name();
-            Raise::type_error(format!("cannot unpack non-iterable {name} object"))
-        })?;
-        let mut items = Vec::with_capacity(wanted);
-        while let Some(item) = walk.next()? {
-            if items.len() == wanted {
-                let message = format!("too many values to unpack (expected {wanted})");
-                return Err(Raise::value_error(message));
-            }
-            items.push(item);
-        }
-        if items.len() < wanted {
-            let got = items.len();
-            let message = format!("not enough values to unpack (expected {wanted}, got {got})");
-            return Err(Raise::value_error(message));
-        }
-        Ok(items)
     }
 
     fn exec_call_block(
@@ -232,4 +197,37 @@ impl Interp<'_> {
         let value = self.call(scope, &callee, args).map_err(|error| error.at_pos(call.pos))?;
         self.print_value(scope, &value, out)
     }
+}
+
+fn check_namespaces(scope: &Rc<Scope>, target: &Target) -> Res<()> {
+    match target {
+        Target::Name(_) => Ok(()),
+        Target::Tuple(items) => items.iter().try_for_each(|item| check_namespaces(scope, item)),
+        Target::Attribute(name, _) => match scope.lookup(name) {
+            Some(Value::Namespace(_)) => Ok(()),
+            _ => Err(Raise::runtime("cannot assign attribute on non-namespace object")),
+        },
+    }
+}
+
+fn unpack_values(value: &Value, wanted: usize) -> Res<Vec<Value>> {
+    value.require()?;
+    let mut walk = Walk::new(value).map_err(|_| {
+        let name = value.type_name();
+        Raise::type_error(format!("cannot unpack non-iterable {name} object"))
+    })?;
+    let mut items = Vec::with_capacity(wanted);
+    while let Some(item) = walk.next()? {
+        if items.len() == wanted {
+            let message = format!("too many values to unpack (expected {wanted})");
+            return Err(Raise::value_error(message));
+        }
+        items.push(item);
+    }
+    if items.len() < wanted {
+        let got = items.len();
+        let message = format!("not enough values to unpack (expected {wanted}, got {got})");
+        return Err(Raise::value_error(message));
+    }
+    Ok(items)
 }

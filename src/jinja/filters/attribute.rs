@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::jinja::args::Bound;
 use crate::jinja::error::{Raise, Res};
 use crate::jinja::eval::Interp;
+use crate::jinja::eval::access::get_attribute;
 use crate::jinja::eval::scope::Scope;
 use crate::jinja::value::{Missing, Value};
 
@@ -20,13 +21,14 @@ impl Getter {
     pub(crate) fn new(attribute: Option<&Value>, default: Option<Value>) -> Res<Self> {
         let parts = match attribute {
             None | Some(Value::None) => Vec::new(),
-            Some(value) => match value.as_str() {
-                Some(path) => path.split('.').map(part).collect(),
-                None => {
+            Some(value) => {
+                if let Some(path) = value.as_str() {
+                    path.split('.').map(part).collect()
+                } else {
                     value.require()?;
                     vec![value.clone()]
                 }
-            },
+            }
         };
         Ok(Self { parts, default })
     }
@@ -80,7 +82,7 @@ pub(crate) fn multi(attribute: Option<&Value>) -> Res<Vec<Getter>> {
 }
 
 /// `value|attr("name")`: the attribute, never the element.
-pub(super) fn attr(it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) -> Res<Value> {
+pub(super) fn attr(_it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) -> Res<Value> {
     let (value, name) = (args.get(0), args.get(1));
     let Some(name) = name.as_str() else {
         return Err(Raise::type_error("attribute name must be string"));
@@ -91,5 +93,5 @@ pub(super) fn attr(it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) -> Res
         let missing = Missing::Attribute(value.object_type(), Arc::clone(name));
         return Ok(Value::undefined(missing));
     }
-    it.get_attribute(value, name)
+    get_attribute(value, name)
 }

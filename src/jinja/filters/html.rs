@@ -74,15 +74,12 @@ pub(crate) fn unescape_entities(text: &str, kinds: [bool; 3]) -> String {
         out.push_str(&rest[..start]);
         rest = &rest[start..];
         let reference = rest.find(';').filter(|end| *end <= 10).map(|end| &rest[1..end]);
-        match reference.and_then(|name| Some((name, character(name, kinds)?))) {
-            Some((name, c)) => {
-                out.push(c);
-                rest = &rest[name.len() + 2..];
-            }
-            None => {
-                out.push('&');
-                rest = &rest[1..];
-            }
+        if let Some((name, c)) = reference.and_then(|name| Some((name, character(name, kinds)?))) {
+            out.push(c);
+            rest = &rest[name.len() + 2..];
+        } else {
+            out.push('&');
+            rest = &rest[1..];
         }
     }
     out.push_str(rest);
@@ -173,7 +170,10 @@ fn quote(text: &[u8], for_query: bool) -> String {
             }
             b'/' if !for_query => out.push('/'),
             b' ' if for_query => out.push('+'),
-            other => out.push_str(&format!("%{other:02X}")),
+            other => {
+                let text = format!("%{other:02X}");
+                out.push_str(&text);
+            }
         }
     }
     out

@@ -25,7 +25,7 @@ fn sorted(value: &Value, budget: &Budget, depth: usize) -> Res<Value> {
     Ok(match value {
         Value::Dict(dict) => {
             let copy = Dict::new(crate::jinja::value::container::Entries::new());
-            for (key, value) in sorted_pairs(dict, budget)? {
+            for (key, value) in sorted_pairs(dict, budget) {
                 copy.insert(key, sorted(&value, budget, depth + 1)?)?;
             }
             Value::dict(copy)
@@ -44,20 +44,20 @@ fn sorted(value: &Value, budget: &Budget, depth: usize) -> Res<Value> {
     })
 }
 
-fn sorted_pairs(dict: &Dict, budget: &Budget) -> Res<Vec<(Value, Value)>> {
+fn sorted_pairs(dict: &Dict, budget: &Budget) -> Vec<(Value, Value)> {
     let keyed =
         dict.pairs().into_iter().map(|(key, value)| (key.clone(), Value::tuple(vec![key, value])));
     // Keys that cannot be compared stay in their order, as Python's fallback keeps them apart by type.
     let Ok(pairs) = compare::sort(keyed.collect(), false, budget) else {
-        return Ok(dict.pairs());
+        return dict.pairs();
     };
-    Ok(pairs
+    pairs
         .into_iter()
         .filter_map(|(_, pair)| match pair {
             Value::Tuple(pair) => Some((pair.items[0].clone(), pair.items[1].clone())),
             _ => None,
         })
-        .collect())
+        .collect()
 }
 
 /// Writes a value at a column, leaving `allowance` characters at its end.
@@ -76,7 +76,7 @@ fn format(
     match value {
         Value::Dict(dict) if dict.len() > 0 => {
             out.push('{');
-            let pairs = sorted_pairs(dict, budget)?;
+            let pairs = sorted_pairs(dict, budget);
             for (index, (key, value)) in pairs.iter().enumerate() {
                 let key = repr(key, budget)?;
                 out.push_str(&key);

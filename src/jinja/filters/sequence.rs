@@ -68,15 +68,14 @@ pub(super) fn last(it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) -> Res
     if let Some(last) = quick {
         return Ok(last);
     }
-    match reversed(it, value)? {
-        Some(items) => Ok(items
+    if let Some(items) = reversed(it, value)? {
+        Ok(items
             .into_iter()
             .next()
-            .unwrap_or_else(|| Value::undefined_hint("No last item, sequence was empty."))),
-        None => {
-            let name = value.type_name();
-            Err(Raise::type_error(format!("'{name}' object is not reversible")))
-        }
+            .unwrap_or_else(|| Value::undefined_hint("No last item, sequence was empty.")))
+    } else {
+        let name = value.type_name();
+        Err(Raise::type_error(format!("'{name}' object is not reversible")))
     }
 }
 

@@ -65,13 +65,14 @@ pub(super) fn title(it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) -> Re
 pub(super) fn trim(it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) -> Res<Value> {
     let chars = match args.optional(1) {
         None => None,
-        Some(value) => match value.as_str() {
-            Some(chars) => Some(Arc::clone(chars)),
-            None => {
+        Some(value) => {
+            if let Some(chars) = value.as_str() {
+                Some(Arc::clone(chars))
+            } else {
                 value.require()?;
                 return Err(Raise::type_error("strip arg must be None or str"));
             }
-        },
+        }
     };
     changed(it, args.get(0), |text| methods::strip(text, chars.as_deref(), true, true).to_owned())
 }
@@ -103,13 +104,12 @@ pub(super) fn replace(it: &mut Interp<'_>, scope: &Rc<Scope>, args: &Bound) -> R
 
 pub(super) fn indent(it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) -> Res<Value> {
     let value = args.get(0);
-    let indention: Arc<str> = match args.given(1).and_then(Value::as_str) {
-        Some(text) => Arc::clone(text),
-        None => {
-            let width = usize::try_from(args.int(1, 4)?).unwrap_or(0);
-            it.budget.bytes(width)?;
-            " ".repeat(width).into()
-        }
+    let indention: Arc<str> = if let Some(text) = args.given(1).and_then(Value::as_str) {
+        Arc::clone(text)
+    } else {
+        let width = usize::try_from(args.int(1, 4)?).unwrap_or(0);
+        it.budget.bytes(width)?;
+        " ".repeat(width).into()
     };
     let (first, blank) = (args.flag(2)?, args.flag(3)?);
     let Some(text) = value.as_str() else {

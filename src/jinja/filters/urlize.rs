@@ -29,7 +29,7 @@ static HTTP: LazyLock<Option<Regex>> = LazyLock::new(|| {
 static EMAIL: LazyLock<Option<Regex>> = LazyLock::new(|| pattern(r"^\S+@\w[\w.-]*\.\w+$"));
 static SCHEME: LazyLock<Option<Regex>> = LazyLock::new(|| pattern(r"^([\w.+-]{2,}:(/){0,2})$"));
 
-fn matches(regex: &Option<Regex>, text: &str) -> bool {
+fn matches(regex: &LazyLock<Option<Regex>>, text: &str) -> bool {
     regex.as_ref().is_some_and(|regex| regex.is_match(text))
 }
 
@@ -61,7 +61,10 @@ pub(super) fn urlize(it: &mut Interp<'_>, scope: &Rc<Scope>, args: &Bound) -> Re
     let mut attributes = format!(" rel=\"{}\"", escape_text(&rel.join(" ")));
     if let Some(target) = args.optional(3) {
         let target = escape_text(&to_str(target, &it.budget)?);
-        attributes.push_str(&format!(" target=\"{target}\""));
+        {
+            let text = format!(" target=\"{target}\"");
+            attributes.push_str(&text);
+        };
     }
     let mut schemes = Vec::new();
     if let Some(extra) = args.optional(5) {

@@ -84,7 +84,7 @@ fn parse_time(text: &str) -> Option<(i8, i8, i8, i32)> {
         None if digits.len() == at || digits.len() < at => Some(0),
         None => None,
     };
-    if digits.is_empty() || digits.len() > 6 || digits.len() % 2 != 0 {
+    if digits.is_empty() || digits.len() > 6 || !digits.len().is_multiple_of(2) {
         return None;
     }
     let nanos = match fraction {
@@ -101,6 +101,7 @@ fn parse_time(text: &str) -> Option<(i8, i8, i8, i32)> {
     Some((part(0)?, part(2)?, part(4)?, nanos))
 }
 
+#[expect(clippy::option_option, reason = "wrong text, no zone, and a zone are three things")]
 fn parse_zone(text: &str) -> Option<Option<Offset>> {
     match text {
         "" => return Some(None),

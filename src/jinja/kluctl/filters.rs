@@ -11,18 +11,18 @@ use crate::jinja::args::Bound;
 use crate::jinja::error::{Raise, Res};
 use crate::jinja::eval::Interp;
 use crate::jinja::eval::scope::Scope;
+use crate::jinja::methods::hex;
 use crate::jinja::value::Value;
 
 /// The text of an argument that must be a string.
 fn text<'a>(value: &'a Value, method: &str) -> Res<&'a str> {
-    match value.as_str() {
-        Some(text) => Ok(text),
-        None => {
-            value.require()?;
-            let name = value.type_name();
-            let message = format!("'{name}' object has no attribute '{method}'");
-            Err(Raise::new("AttributeError", message))
-        }
+    if let Some(text) = value.as_str() {
+        Ok(text)
+    } else {
+        value.require()?;
+        let name = value.type_name();
+        let message = format!("'{name}' object has no attribute '{method}'");
+        Err(Raise::new("AttributeError", message))
     }
 }
 
@@ -110,8 +110,7 @@ pub(crate) fn render(it: &mut Interp<'_>, scope: &Rc<Scope>, args: &Bound) -> Re
 
 /// Lower-case hexadecimal of bytes, the first `length` characters if given.
 pub(super) fn hex_digest(bytes: &[u8], length: Option<&Value>) -> Res<Value> {
-    let digest: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
-    shortened(&digest, length)
+    shortened(&hex(&Sha256::digest(bytes)), length)
 }
 
 /// `text[:length]`.

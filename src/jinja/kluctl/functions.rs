@@ -21,13 +21,12 @@ use crate::jinja::value::{Dict, DictRef, Value};
 const HASHING: &str = "__calc_sha256__";
 
 fn path_text(value: &Value) -> Res<&Arc<str>> {
-    match value.as_str() {
-        Some(text) => Ok(text),
-        None => {
-            value.require()?;
-            let name = value.type_name();
-            Err(Raise::type_error(format!("a path must be a string, not '{name}'")))
-        }
+    if let Some(text) = value.as_str() {
+        Ok(text)
+    } else {
+        value.require()?;
+        let name = value.type_name();
+        Err(Raise::type_error(format!("a path must be a string, not '{name}'")))
     }
 }
 

@@ -12,13 +12,12 @@ pub(crate) fn indentation(value: &Value) -> Res<String> {
     if let Some(text) = value.as_str() {
         return Ok(text.to_string());
     }
-    match value.as_index() {
-        Some(width) => Ok(" ".repeat(usize::try_from(width.clamp(0, 1000)).unwrap_or(0))),
-        None => {
-            let name = value.type_name();
-            let message = format!("can't multiply sequence by non-int of type '{name}'");
-            Err(Raise::type_error(message))
-        }
+    if let Some(width) = value.as_index() {
+        Ok(" ".repeat(usize::try_from(width.clamp(0, 1000)).unwrap_or(0)))
+    } else {
+        let name = value.type_name();
+        let message = format!("can't multiply sequence by non-int of type '{name}'");
+        Err(Raise::type_error(message))
     }
 }
 
@@ -190,7 +189,10 @@ fn push_string(out: &mut String, text: &str) {
             ' '..='~' => out.push(c),
             other => {
                 for unit in other.encode_utf16(&mut [0; 2]) {
-                    out.push_str(&format!("\\u{unit:04x}"));
+                    {
+                        let text = format!("\\u{unit:04x}");
+                        out.push_str(&text);
+                    };
                 }
             }
         }

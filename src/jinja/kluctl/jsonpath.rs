@@ -64,9 +64,18 @@ fn from_parts(parts: &[Value]) -> Res<String> {
     let mut path = String::from("$");
     for part in parts {
         match (part.as_str(), part.as_index()) {
-            (Some(name), _) if name.contains('"') => path.push_str(&format!("['{name}']")),
-            (Some(name), _) => path.push_str(&format!("[\"{name}\"]")),
-            (None, Some(index)) => path.push_str(&format!("[{index}]")),
+            (Some(name), _) if name.contains('"') => {
+                let text = format!("['{name}']");
+                path.push_str(&text);
+            }
+            (Some(name), _) => {
+                let text = format!("[\"{name}\"]");
+                path.push_str(&text);
+            }
+            (None, Some(index)) => {
+                let text = format!("[{index}]");
+                path.push_str(&text);
+            }
             (None, None) => return Err(Raise::type_error("a path has strings and integers")),
         }
     }

@@ -13,6 +13,7 @@ use crate::jinja::filters::html::unescape_entities;
 use crate::jinja::value::Value;
 use crate::jinja::value::repr::to_str;
 
+const ONE: Signature = Signature::new("slugify", &["s"], 1);
 const SIGNATURE: Signature = Signature::new(
     "slugify",
     &[
@@ -33,6 +34,7 @@ const SIGNATURE: Signature = Signature::new(
     1,
 );
 
+#[expect(clippy::struct_excessive_bools, reason = "python-slugify's own options")]
 struct Options {
     entities: [bool; 3],
     max_length: usize,
@@ -50,12 +52,10 @@ pub(super) fn slugify(it: &mut Interp<'_>, raw: &Bound) -> Res<Value> {
     let mut args = raw.raw.clone();
     if args.pos.len() > 1 {
         args.pos.truncate(2);
-        const ONE: Signature = Signature::new("slugify", &["s"], 1);
         args.kw.clear();
         args.bind(Some(&ONE))?;
         return Ok(Value::None);
     }
-    args = args.clone();
     let args = args.bind(Some(&SIGNATURE))?;
     let flag = |index: usize, default: bool| args.given(index).map_or(Ok(default), Value::is_true);
     let Some(text) = args.get(0).as_str() else {

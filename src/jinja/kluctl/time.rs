@@ -13,6 +13,9 @@ use crate::jinja::error::{Raise, Res};
 use crate::jinja::value::repr::str_repr;
 use crate::jinja::value::{Dict, Object, Value};
 
+const NOTHING: Signature = Signature::with_environment("SimpleTime", &[], 0);
+const AS_TIMEZONE: Signature = Signature::with_environment("as_timezone", &["tz"], 1);
+
 /// A date and time on the wall, with the zone it is meant in, if any.
 #[derive(Debug, Clone)]
 struct Moment {
@@ -144,8 +147,7 @@ impl SimpleTime {
     pub(crate) fn call(&self, name: &str, args: &Args) -> Res<Value> {
         let moment = self.0.borrow().clone();
         if name == "as_timezone" {
-            const SIGNATURE: Signature = Signature::with_environment("as_timezone", &["tz"], 1);
-            let bound = args.clone().bind(Some(&SIGNATURE))?;
+            let bound = args.clone().bind(Some(&AS_TIMEZONE))?;
             let value = bound.get(0);
             let Some(zone) = value.as_str() else {
                 value.require()?;
@@ -161,7 +163,6 @@ impl SimpleTime {
                 .map_err(|_| Raise::new("OverflowError", "date value out of range"))?;
             return Ok(time(Moment { wall: zone.to_datetime(instant), zone: Some(zone) }));
         }
-        const NOTHING: Signature = Signature::with_environment("SimpleTime", &[], 0);
         args.clone().bind(Some(&NOTHING))?;
         let wall = moment.wall;
         Ok(Value::Int(match name {

@@ -21,6 +21,7 @@ fn is_blank(c: Option<char>) -> bool {
 }
 
 /// Which styles a text can be written in.
+#[expect(clippy::struct_excessive_bools, reason = "independent facts about a text")]
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Analysis {
     empty: bool,
@@ -31,6 +32,7 @@ pub(super) struct Analysis {
 }
 
 /// Combinations of white space that decide on styles.
+#[expect(clippy::struct_excessive_bools, reason = "independent facts about a text")]
 #[derive(Default)]
 struct Spaces {
     leading: bool,
@@ -235,7 +237,9 @@ impl Emitter {
                     if run[0] == '\n' {
                         self.line_break();
                     }
-                    run.iter().for_each(|_| self.line_break());
+                    for _ in run {
+                        self.line_break();
+                    }
                     self.write_indent();
                 }
                 _ => {

@@ -40,10 +40,11 @@ pub(crate) fn property(value: &Value, name: &str) -> Option<Value> {
     match (value, name) {
         (Value::Tuple(tuple), "grouper") if tuple.grouped => tuple.items.first().cloned(),
         (Value::Tuple(tuple), "list") if tuple.grouped => tuple.items.get(1).cloned(),
-        (Value::Int(_) | Value::Big(_), "real" | "numerator") => Some(value.clone()),
+        (Value::Int(_) | Value::Big(_), "real" | "numerator") | (Value::Float(_), "real") => {
+            Some(value.clone())
+        }
         (Value::Int(_) | Value::Big(_), "imag") => Some(Value::Int(0)),
         (Value::Int(_) | Value::Big(_), "denominator") => Some(Value::Int(1)),
-        (Value::Float(_), "real") => Some(value.clone()),
         (Value::Float(_), "imag") => Some(Value::Float(0.0)),
         (Value::Range(range), "start") => Some(Value::Int(range.start)),
         (Value::Range(range), "stop") => Some(Value::Int(range.stop)),
@@ -74,9 +75,7 @@ pub(crate) fn call(
             Ok(text) => Ok(Value::str(text)),
             Err(_) => Err(Raise::new("UnicodeDecodeError", "'utf-8' codec can't decode bytes")),
         },
-        Value::Bytes(bytes) => {
-            Ok(Value::str(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()))
-        }
+        Value::Bytes(bytes) => Ok(Value::str(hex(bytes))),
         Value::Float(float) => Ok(Value::Bool(float.is_finite() && float.fract() == 0.0)),
         Value::View(_, own) => {
             let other = args.bind(Some(&Signature::new("isdisjoint", &["other"], 1)))?;
@@ -95,6 +94,12 @@ pub(crate) fn call(
             _ => Err(Raise::type_error(format!("'{}' object is not callable", value.type_name()))),
         },
     }
+}
+
+/// Lower-case hexadecimal digits.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    let digit = |value: u8| char::from_digit(u32::from(value), 16).unwrap_or('0');
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 /// `index` and `count` of sequences.

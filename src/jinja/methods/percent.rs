@@ -13,6 +13,7 @@ use crate::jinja::value::number::{Num, to_float, truncate};
 use crate::jinja::value::repr::{repr, to_str};
 use crate::jinja::value::{Budget, Value, char_count};
 
+#[expect(clippy::struct_excessive_bools, reason = "the flags of a directive")]
 #[derive(Default)]
 struct Flags {
     left: bool,

@@ -5,7 +5,7 @@ use num_traits::Signed;
 
 use crate::jinja::error::{Raise, Res};
 use crate::jinja::value::number::{Num, float_repr};
-use crate::jinja::value::repr::{str_repr, to_str};
+use crate::jinja::value::repr::str_repr;
 use crate::jinja::value::{Budget, Value, char_count};
 
 /// A parsed specification.
@@ -214,7 +214,7 @@ impl Spec {
         let grouped = |whole: &str| {
             let mut out = String::new();
             for (index, c) in whole.chars().enumerate() {
-                if index > 0 && (whole.len() - index) % size == 0 {
+                if index > 0 && (whole.len() - index).is_multiple_of(size) {
                     out.push(separator);
                 }
                 out.push(c);

@@ -6,6 +6,7 @@ use super::spec::Spec;
 use crate::jinja::args::Args;
 use crate::jinja::error::{Raise, Res};
 use crate::jinja::eval::Interp;
+use crate::jinja::eval::access::get_attribute;
 use crate::jinja::filters::html::escape_value;
 use crate::jinja::value::index::{item, wrap};
 use crate::jinja::value::repr::{repr, str_repr, to_str};
@@ -113,7 +114,7 @@ impl Fields {
                         format!("'dict' object has no attribute {}", str_repr(&attribute));
                     return Err(Raise::new("AttributeError", message));
                 }
-                value = match it.get_attribute(&value, &attribute)? {
+                value = match get_attribute(&value, &attribute)? {
                     Value::Undefined(_) => {
                         let (name, attribute) = (value.type_name(), str_repr(&attribute));
                         let message = format!("'{name}' object has no attribute {attribute}");

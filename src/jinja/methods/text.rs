@@ -156,10 +156,10 @@ pub(super) fn call(
         }
         "expandtabs" => like(&expand_tabs(text, args.int(0, 8)?)),
         "encode" => Value::Bytes(text.as_bytes().into()),
-        "isalnum" => all(|c| c.is_alphanumeric()),
-        "isalpha" => all(|c| c.is_alphabetic()),
+        "isalnum" => all(char::is_alphanumeric),
+        "isalpha" => all(char::is_alphabetic),
         "isascii" => Value::Bool(text.is_ascii()),
-        "isdecimal" | "isdigit" => all(|c| c.is_numeric() && c.to_digit(10).is_some()),
+        "isdecimal" | "isdigit" => all(|c| c.is_ascii_digit()),
         "isnumeric" => all(char::is_numeric),
         "isspace" => all(char::is_whitespace),
         "isidentifier" => {
@@ -198,13 +198,14 @@ fn required_text(args: &Bound, index: usize, function: &str) -> Res<Arc<str>> {
 fn optional_text(args: &Bound, index: usize, message: &str) -> Res<Option<Arc<str>>> {
     match args.optional(index) {
         None => Ok(None),
-        Some(value) => match value.as_str() {
-            Some(text) => Ok(Some(Arc::clone(text))),
-            None => {
+        Some(value) => {
+            if let Some(text) = value.as_str() {
+                Ok(Some(Arc::clone(text)))
+            } else {
                 value.require()?;
                 Err(Raise::type_error(message))
             }
-        },
+        }
     }
 }
 
@@ -306,13 +307,13 @@ fn justify(it: &Interp<'_>, text: &str, name: &str, args: &Bound) -> Res<String>
         None => ' ',
         Some(value) => {
             let mut chars = value.as_str().map(|text| text.chars());
-            match (chars.as_mut().and_then(Iterator::next), chars.and_then(|mut rest| rest.next()))
+            if let (Some(fill), None) =
+                (chars.as_mut().and_then(Iterator::next), chars.and_then(|mut rest| rest.next()))
             {
-                (Some(fill), None) => fill,
-                _ => {
-                    let message = "The fill character must be exactly one character long";
-                    return Err(Raise::type_error(message));
-                }
+                fill
+            } else {
+                let message = "The fill character must be exactly one character long";
+                return Err(Raise::type_error(message));
             }
         }
     };

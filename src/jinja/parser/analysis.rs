@@ -81,12 +81,18 @@ impl Names {
             }
             StmtKind::SetBlock(target, filter, body) => {
                 self.target(target);
-                filter.iter().for_each(|filter| self.expr(filter));
+                if let Some(filter) = filter {
+                    self.expr(filter);
+                }
                 self.stmts(body);
             }
             StmtKind::With(assignments, body) => {
-                assignments.iter().for_each(|(target, _)| self.target(target));
-                assignments.iter().for_each(|(_, value)| self.expr(value));
+                for (target, _) in assignments {
+                    self.target(target);
+                }
+                for (_, value) in assignments {
+                    self.expr(value);
+                }
                 self.stmts(body);
             }
             StmtKind::Macro(node) => self.body_of(node),
@@ -155,12 +161,16 @@ fn children(expr: &Expr, visit: &mut dyn FnMut(&Expr)) {
         }
         ExprKind::Compare(left, ops) => {
             visit(left);
-            ops.iter().for_each(|(_, right)| visit(right));
+            for (_, right) in ops {
+                visit(right);
+            }
         }
         ExprKind::Cond(parts, other) => {
             visit(&parts.0);
             visit(&parts.1);
-            other.iter().for_each(|other| visit(other));
+            if let Some(other) = other {
+                visit(other);
+            }
         }
         ExprKind::Item(value, index) => {
             visit(value);
@@ -175,7 +185,9 @@ fn children(expr: &Expr, visit: &mut dyn FnMut(&Expr)) {
             arguments(args, visit);
         }
         ExprKind::Filter(value, _, args) => {
-            value.iter().for_each(|value| visit(value));
+            if let Some(value) = value {
+                visit(value);
+            }
             arguments(args, visit);
         }
         ExprKind::Test(value, _, args) => {
@@ -200,13 +212,14 @@ pub(super) fn check(body: &[Stmt], blocks: &[Arc<Block>]) -> Res<()> {
             return assertion(message, block.pos);
         }
     }
-    Checker.stmts(body, Scope { toplevel: true, soft: false, in_loop: false, has_loop: false })
+    check_stmts(body, Scope { toplevel: true, soft: false, in_loop: false, has_loop: false })
 }
 
 fn assertion<T>(message: String, pos: Pos) -> Res<T> {
     Err(Raise::new("TemplateAssertionError", message).at_pos(pos))
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "independent facts about a place")]
 #[derive(Clone, Copy)]
 struct Scope {
     toplevel: bool,
@@ -228,113 +241,109 @@ impl Scope {
     }
 }
 
-struct Checker;
+fn check_stmts(body: &[Stmt], scope: Scope) -> Res<()> {
+    body.iter().try_for_each(|stmt| check_stmt(stmt, scope))
+}
 
-impl Checker {
-    fn stmts(&self, body: &[Stmt], scope: Scope) -> Res<()> {
-        body.iter().try_for_each(|stmt| self.stmt(stmt, scope))
-    }
-
-    fn stmt(&self, stmt: &Stmt, scope: Scope) -> Res<()> {
-        match &stmt.kind {
-            StmtKind::Data(_) => Ok(()),
-            StmtKind::Break | StmtKind::Continue if scope.in_loop => Ok(()),
-            StmtKind::Break => Err(Raise::syntax("'break' outside loop", stmt.pos)),
-            StmtKind::Continue => Err(Raise::syntax("'continue' not properly in loop", stmt.pos)),
-            StmtKind::Print(expr) => self.expr(expr, scope),
-            StmtKind::Extends(expr) if scope.toplevel => self.expr(expr, scope),
-            StmtKind::Extends(_) => {
-                assertion("cannot use extend from a non top-level scope".into(), stmt.pos)
-            }
-            StmtKind::Block(block) => self.stmts(&block.body, scope.function()),
-            StmtKind::If(branches, other) => {
-                let soft = Scope { soft: true, ..scope };
-                for (test, body) in branches {
-                    self.expr(test, soft)?;
-                    self.stmts(body, soft)?;
-                }
-                self.stmts(other, soft)
-            }
-            StmtKind::For(node) => self.check_for(node, scope),
-            StmtKind::Set(target, value) => {
-                self.target(target, scope, stmt.pos)?;
-                self.expr(value, scope)
-            }
-            StmtKind::SetBlock(target, filter, body) => {
-                self.target(target, scope, stmt.pos)?;
-                filter.iter().try_for_each(|filter| self.expr(filter, scope.inner()))?;
-                self.stmts(body, scope.inner())
-            }
-            StmtKind::With(assignments, body) => {
-                for (target, value) in assignments {
-                    self.target(target, scope, stmt.pos)?;
-                    self.expr(value, scope)?;
-                }
-                self.stmts(body, scope.inner())
-            }
-            StmtKind::Macro(node) => self.check_macro(node, scope),
-            StmtKind::Call(node, call) => {
-                self.check_macro(node, scope)?;
-                self.expr(call, scope)
-            }
-            StmtKind::Filter(filter, body) => {
-                self.expr(filter, scope.inner())?;
-                self.stmts(body, scope.inner())
-            }
-            StmtKind::Autoescape(value, body) => {
-                self.expr(value, scope.inner())?;
-                self.stmts(body, scope.inner())
-            }
-            StmtKind::Include(node) => self.expr(&node.template, scope),
-            StmtKind::Import(node) => self.expr(&node.template, scope),
-            StmtKind::FromImport(node) => self.expr(&node.template, scope),
+fn check_stmt(stmt: &Stmt, scope: Scope) -> Res<()> {
+    match &stmt.kind {
+        StmtKind::Data(_) => Ok(()),
+        StmtKind::Break | StmtKind::Continue if scope.in_loop => Ok(()),
+        StmtKind::Break => Err(Raise::syntax("'break' outside loop", stmt.pos)),
+        StmtKind::Continue => Err(Raise::syntax("'continue' not properly in loop", stmt.pos)),
+        StmtKind::Print(expr) => check_expr(expr, scope),
+        StmtKind::Extends(expr) if scope.toplevel => check_expr(expr, scope),
+        StmtKind::Extends(_) => {
+            assertion("cannot use extend from a non top-level scope".into(), stmt.pos)
         }
-    }
-
-    fn check_for(&self, node: &For, scope: Scope) -> Res<()> {
-        let inner = Scope { in_loop: true, has_loop: true, ..scope.inner() };
-        self.target(&node.target, inner, node.pos)?;
-        self.expr(&node.iter, scope)?;
-        node.test.iter().try_for_each(|test| self.expr(test, inner))?;
-        self.stmts(&node.body, inner)?;
-        let after = Scope { in_loop: scope.in_loop && !node.recursive, ..inner };
-        self.stmts(&node.else_body, after)
-    }
-
-    fn check_macro(&self, node: &Macro, scope: Scope) -> Res<()> {
-        let inner = scope.function();
-        node.defaults.iter().try_for_each(|default| self.expr(default, inner))?;
-        self.stmts(&node.body, inner)
-    }
-
-    fn target(&self, target: &Target, scope: Scope, pos: Pos) -> Res<()> {
-        match target {
-            Target::Name(name) if scope.has_loop && **name == *"loop" => {
-                assertion("Can't assign to special loop variable in for-loop target".into(), pos)
+        StmtKind::Block(block) => check_stmts(&block.body, scope.function()),
+        StmtKind::If(branches, other) => {
+            let soft = Scope { soft: true, ..scope };
+            for (test, body) in branches {
+                check_expr(test, soft)?;
+                check_stmts(body, soft)?;
             }
-            Target::Tuple(items) => items.iter().try_for_each(|item| self.target(item, scope, pos)),
-            _ => Ok(()),
+            check_stmts(other, soft)
         }
-    }
-
-    fn expr(&self, expr: &Expr, scope: Scope) -> Res<()> {
-        let mut inner = scope;
-        match &expr.kind {
-            ExprKind::Filter(_, name, _) if !scope.soft && !filters::exists(name) => {
-                return assertion(format!("No filter named {}.", str_repr(name)), expr.pos);
-            }
-            ExprKind::Test(_, name, _) if !scope.soft && !predicates::exists(name) => {
-                return assertion(format!("No test named {}.", str_repr(name)), expr.pos);
-            }
-            ExprKind::Cond(..) => inner.soft = true,
-            _ => {}
+        StmtKind::For(node) => check_for(node, scope),
+        StmtKind::Set(target, value) => {
+            check_target(target, scope, stmt.pos)?;
+            check_expr(value, scope)
         }
-        let mut result = Ok(());
-        children(expr, &mut |child| {
-            if result.is_ok() {
-                result = self.expr(child, inner);
+        StmtKind::SetBlock(target, filter, body) => {
+            check_target(target, scope, stmt.pos)?;
+            filter.iter().try_for_each(|filter| check_expr(filter, scope.inner()))?;
+            check_stmts(body, scope.inner())
+        }
+        StmtKind::With(assignments, body) => {
+            for (target, value) in assignments {
+                check_target(target, scope, stmt.pos)?;
+                check_expr(value, scope)?;
             }
-        });
-        result
+            check_stmts(body, scope.inner())
+        }
+        StmtKind::Macro(node) => check_macro(node, scope),
+        StmtKind::Call(node, call) => {
+            check_macro(node, scope)?;
+            check_expr(call, scope)
+        }
+        StmtKind::Filter(filter, body) => {
+            check_expr(filter, scope.inner())?;
+            check_stmts(body, scope.inner())
+        }
+        StmtKind::Autoescape(value, body) => {
+            check_expr(value, scope.inner())?;
+            check_stmts(body, scope.inner())
+        }
+        StmtKind::Include(node) => check_expr(&node.template, scope),
+        StmtKind::Import(node) => check_expr(&node.template, scope),
+        StmtKind::FromImport(node) => check_expr(&node.template, scope),
+    }
+}
+
+fn check_for(node: &For, scope: Scope) -> Res<()> {
+    let inner = Scope { in_loop: true, has_loop: true, ..scope.inner() };
+    check_target(&node.target, inner, node.pos)?;
+    check_expr(&node.iter, scope)?;
+    node.test.iter().try_for_each(|test| check_expr(test, inner))?;
+    check_stmts(&node.body, inner)?;
+    let after = Scope { in_loop: scope.in_loop && !node.recursive, ..inner };
+    check_stmts(&node.else_body, after)
+}
+
+fn check_macro(node: &Macro, scope: Scope) -> Res<()> {
+    let inner = scope.function();
+    node.defaults.iter().try_for_each(|default| check_expr(default, inner))?;
+    check_stmts(&node.body, inner)
+}
+
+fn check_expr(expr: &Expr, scope: Scope) -> Res<()> {
+    let mut inner = scope;
+    match &expr.kind {
+        ExprKind::Filter(_, name, _) if !scope.soft && !filters::exists(name) => {
+            return assertion(format!("No filter named {}.", str_repr(name)), expr.pos);
+        }
+        ExprKind::Test(_, name, _) if !scope.soft && !predicates::exists(name) => {
+            return assertion(format!("No test named {}.", str_repr(name)), expr.pos);
+        }
+        ExprKind::Cond(..) => inner.soft = true,
+        _ => {}
+    }
+    let mut result = Ok(());
+    children(expr, &mut |child| {
+        if result.is_ok() {
+            result = check_expr(child, inner);
+        }
+    });
+    result
+}
+
+fn check_target(target: &Target, scope: Scope, pos: Pos) -> Res<()> {
+    match target {
+        Target::Name(name) if scope.has_loop && **name == *"loop" => {
+            assertion("Can't assign to special loop variable in for-loop target".into(), pos)
+        }
+        Target::Tuple(items) => items.iter().try_for_each(|item| check_target(item, scope, pos)),
+        _ => Ok(()),
     }
 }

@@ -117,18 +117,22 @@ impl Parser {
         if let Some(ends) = ends {
             let looking: Vec<String> = ends.iter().map(|end| str_repr(end)).collect();
             let looking = looking.join(" or ");
-            message.push_str(&if nested {
+            let text = if nested {
                 format!(
                     " You probably made a nesting mistake. Jinja is expecting this tag, but \
                      currently looking for {looking}."
                 )
             } else {
                 format!(" Jinja was looking for the following tags: {looking}.")
-            });
+            };
+            message.push_str(&text);
         }
         if let Some(tag) = self.tag_stack.last() {
             let tag = str_repr(tag);
-            message.push_str(&format!(" The innermost block that needs to be closed is {tag}."));
+            {
+                let text = format!(" The innermost block that needs to be closed is {tag}.");
+                message.push_str(&text);
+            };
         }
     }
 
@@ -203,6 +207,7 @@ impl Parser {
     }
 
     fn parse_if(&mut self) -> Res<StmtKind> {
+        const ENDS: EndTags = &["elif", "else", "endif"];
         let mut branches = Vec::new();
         let mode = TupleMode { no_condition: true, ..TupleMode::default() };
         loop {
@@ -210,7 +215,6 @@ impl Parser {
             let test = self.parse_tuple(mode)?;
             self.skip_op(":");
             self.expect_kind(&Kind::BlockEnd)?;
-            const ENDS: EndTags = &["elif", "else", "endif"];
             let body = self.subparse(ENDS)?;
             branches.push((test, body));
             if *self.kind() == Kind::Eof {
@@ -432,12 +436,11 @@ impl Parser {
         if is_tuple {
             return Ok(Target::Tuple(items));
         }
-        match items.pop() {
-            Some(item) => Ok(item),
-            None => {
-                let got = str_repr(self.kind().describe());
-                self.fail(format!("Expected an expression, got {got}"), pos)
-            }
+        if let Some(item) = items.pop() {
+            Ok(item)
+        } else {
+            let got = str_repr(self.kind().describe());
+            self.fail(format!("Expected an expression, got {got}"), pos)
         }
     }
 

@@ -23,17 +23,14 @@ impl Budget {
 
     /// Pays for `steps` units of work.
     pub(crate) fn spend(&self, steps: u64) -> Res<()> {
-        match self.fuel.get().checked_sub(steps) {
-            Some(left) => {
-                self.fuel.set(left);
-                Ok(())
-            }
-            None => {
-                self.fuel.set(0);
-                Err(Raise::limit(
-                    "the template does too much work; look for a loop or recursion that never ends",
-                ))
-            }
+        if let Some(left) = self.fuel.get().checked_sub(steps) {
+            self.fuel.set(left);
+            Ok(())
+        } else {
+            self.fuel.set(0);
+            Err(Raise::limit(
+                "the template does too much work; look for a loop or recursion that never ends",
+            ))
         }
     }
 

@@ -77,10 +77,7 @@ fn nested_equals(left: &Value, right: &Value, budget: &Budget, depth: usize) -> 
             Some(order) => Ok(order? == Ordering::Equal),
             None => Ok(left.is_same(right)),
         },
-        (Value::Object(object), other) | (other, Value::Object(object))
-            if object.refuses_comparison() =>
-        {
-            let _unused = other;
+        (Value::Object(object), _) | (_, Value::Object(object)) if object.refuses_comparison() => {
             Err(Raise::value_error("value is not a SimpleTime"))
         }
         _ => Ok(left.is_same(right)),

@@ -57,10 +57,6 @@ impl Walk {
                     bytes.iter().map(|byte| Value::Int(i64::from(*byte))).collect();
                 Walk::Items(items.into_iter())
             }
-            Value::Object(object) => match object.iterate() {
-                Some(items) => Walk::Items(items.into_iter()),
-                None => return Err(not_iterable(value)),
-            },
             _ => return Err(not_iterable(value)),
         })
     }

@@ -116,11 +116,6 @@ impl Object {
         }
     }
 
-    /// The elements, for the few objects that can be walked.
-    pub(crate) fn iterate(&self) -> Option<Vec<Value>> {
-        None
-    }
-
     /// Text that identifies the value as a dict key; none: the object itself does.
     pub(crate) fn key_text(&self) -> Option<String> {
         match self {

@@ -186,27 +186,26 @@ pub(crate) fn unary(op: UnaryOp, value: &Value, budget: &Budget) -> Res<Value> {
 pub(crate) fn contains(container: &Value, needle: &Value, budget: &Budget) -> Res<bool> {
     match container {
         Value::Undefined(undefined) if !undefined.lenient => undefined.raise(),
-        Value::Str(text) | Value::Markup(text) => match needle.as_str() {
-            Some(needle) => {
+        Value::Str(text) | Value::Markup(text) => {
+            if let Some(needle) = needle.as_str() {
                 budget.spend(text.len() as u64 / 64)?;
                 Ok(text.contains(&**needle))
-            }
-            None => {
+            } else {
                 let name = needle.type_name();
                 let message = format!("'in <string>' requires string as left operand, not {name}");
                 Err(Raise::type_error(message))
             }
-        },
+        }
         Value::Dict(dict) | Value::View(super::View::Keys, dict) => {
             Ok(dict.contains(&Key::new(needle)?))
         }
-        Value::Object(object) if object.iterate().is_none() => Err(not_container(container)),
         Value::None
         | Value::Bool(_)
         | Value::Int(_)
         | Value::Big(_)
         | Value::Float(_)
-        | Value::Namespace(_) => Err(not_container(container)),
+        | Value::Namespace(_)
+        | Value::Object(_) => Err(not_container(container)),
         _ => {
             let mut walk = Walk::new(container)?;
             while let Some(item) = walk.next()? {

@@ -84,7 +84,10 @@ pub(crate) fn bytes_repr(bytes: &[u8]) -> String {
 }
 
 fn push_escape_byte(out: &mut String, byte: u8) {
-    out.push_str(&format!("\\x{byte:02x}"));
+    {
+        let text = format!("\\x{byte:02x}");
+        out.push_str(&text);
+    };
 }
 
 /// `str(value)`; undefined values fail.
@@ -164,16 +167,23 @@ impl Writer<'_> {
                 self.out.push('>');
             }
             Value::Range(range) => {
-                self.out.push_str(&format!("range({}, {}", range.start, range.stop));
+                let text = format!("range({}, {}", range.start, range.stop);
+                self.out.push_str(&text);
                 if range.step != 1 {
-                    self.out.push_str(&format!(", {}", range.step));
+                    {
+                        let text = format!(", {}", range.step);
+                        self.out.push_str(&text);
+                    };
                 }
                 self.out.push(')');
             }
             Value::View(view, dict) => self.view(*view, &dict.pairs())?,
             Value::Iter(iter) => {
                 let name = iter.type_name;
-                self.out.push_str(&format!("<{name} object>"));
+                {
+                    let text = format!("<{name} object>");
+                    self.out.push_str(&text);
+                };
             }
             Value::Object(object) => self.out.push_str(&object.to_repr()),
         }
