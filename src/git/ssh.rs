@@ -226,6 +226,7 @@ impl Reader {
         let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
         let text = String::from_utf8_lossy(&stderr);
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = crate::secret::redact_text(&text);
         let lower = text.to_lowercase();
         let is_missing = [
             "not found",
@@ -240,7 +241,7 @@ impl Reader {
         } else if text.is_empty() {
             Failure::Refused("the server closed the connection without an answer".to_owned())
         } else {
-            Failure::Refused(crate::secret::redact_text(&text))
+            Failure::Refused(text)
         };
         Err(self.operation.fail(failure))
     }

@@ -1,4 +1,4 @@
-use std::{sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use reqwest::{Client, Url, redirect};
 use rustls::{
@@ -8,7 +8,7 @@ use rustls::{
 };
 
 use super::{NetError, host_of};
-use crate::secret::Secret;
+use crate::secret::{Secret, redact_url};
 
 /// Redirects followed within one host before giving up.
 const MAX_REDIRECTS: usize = 5;
@@ -23,7 +23,7 @@ pub struct Identity {
 }
 
 /// Which proxy requests take.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub enum Proxy {
     /// None, whatever the environment says.
     #[default]
@@ -37,6 +37,16 @@ pub enum Proxy {
         /// User name and password for the proxy.
         credentials: Option<(String, Secret<String>)>,
     },
+}
+
+impl fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Direct => f.write_str("Direct"),
+            Self::Environment => f.write_str("Environment"),
+            Self::Address { url, .. } => write!(f, "Address({})", redact_url(url)),
+        }
+    }
 }
 
 /// What a client is made of. [`Default`] suits a public host.
@@ -169,6 +179,6 @@ fn parse_certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, NetErr
     Ok(certificates)
 }
 
-fn setup(what: &'static str, error: impl std::fmt::Display) -> NetError {
+fn setup(what: &'static str, error: impl fmt::Display) -> NetError {
     NetError::Setup { what, message: crate::secret::redact_text(&error.to_string()) }
 }

@@ -108,6 +108,33 @@ fn setup_errors_name_the_part() {
 }
 
 #[tokio::test]
+async fn a_proxy_is_used_with_its_credentials_and_not_shown() {
+    let server = MockServer::start().await;
+    Mock::given(method("GET"))
+        .respond_with(ResponseTemplate::new(200).set_body_string("by proxy"))
+        .mount(&server)
+        .await;
+    let credentials = Some(("bot".to_owned(), crate::secret::Secret::new("hunter2".to_owned())));
+    let options = ClientOptions {
+        proxy: Proxy::Address { url: server.uri(), credentials },
+        ..ClientOptions::default()
+    };
+    let answer = client(&options).unwrap().get("http://nowhere.invalid/x").send().await.unwrap();
+    assert_eq!(read_bounded(answer, 100).await.unwrap(), b"by proxy");
+    let request = &server.received_requests().await.unwrap()[0];
+    // Base64 of bot:hunter2.
+    assert_eq!(request.headers["proxy-authorization"], "Basic Ym90Omh1bnRlcjI=");
+
+    let url = "http://u:hunter2@proxy".to_owned();
+    let inline = ClientOptions {
+        proxy: Proxy::Address { url, credentials: None },
+        ..ClientOptions::default()
+    };
+    let shown = format!("{options:?} {inline:?}");
+    assert!(!shown.contains("hunter2"), "{shown}");
+}
+
+#[tokio::test]
 async fn redirects_to_another_host_are_errors() {
     let other = MockServer::start().await;
     let server = MockServer::start().await;
