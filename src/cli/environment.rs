@@ -48,6 +48,19 @@ impl Environment {
         self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
+    /// Where this program keeps what it can get again.
+    pub(super) fn cache_dir(&self) -> PathBuf {
+        let own = self.get("KLUCTL_CACHE_DIR").map(PathBuf::from);
+        let shared = || self.get("XDG_CACHE_HOME").map(|dir| Path::new(dir).join("kluctl"));
+        let home = || self.get("HOME").map(|dir| Path::new(dir).join(".cache/kluctl"));
+        own.or_else(shared).or_else(home).unwrap_or_else(|| env::temp_dir().join("kluctl"))
+    }
+
+    /// Columns of the terminal, as `COLUMNS` has them.
+    pub(super) fn terminal_width(&self) -> usize {
+        self.get("COLUMNS").and_then(|columns| columns.parse().ok()).unwrap_or(120)
+    }
+
     /// The path that the user means, relative to the working directory, with a leading `~/`.
     pub(super) fn path(&self, path: &Path) -> PathBuf {
         match (path.strip_prefix("~"), self.get("HOME")) {
@@ -131,4 +144,16 @@ fn file_error(path: &Path, what: &str, error: &io::Error) -> Diagnostic {
 /// The present time.
 pub(super) fn now() -> jiff::Timestamp {
     jiff::Timestamp::now()
+}
+
+/// A random id in the form of a UUID, for a result.
+pub(super) fn random_id() -> String {
+    use std::hash::{BuildHasher, RandomState};
+
+    let [a, b] = [0u8, 1].map(|seed| RandomState::new().hash_one(seed));
+    // The bits of version 4, variant 1.
+    let (a, b) = (a & !0xf000 | 0x4000, b & !(0b11 << 62) | (0b10 << 62));
+    let (head, middle, version) = (a >> 32, a >> 16 & 0xffff, a & 0xffff);
+    let (variant, node) = (b >> 48, b & 0xffff_ffff_ffff);
+    format!("{head:08x}-{middle:04x}-{version:04x}-{variant:04x}-{node:012x}")
 }

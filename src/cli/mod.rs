@@ -4,9 +4,12 @@ mod commands;
 mod defaults;
 mod environment;
 mod flags;
+mod git;
 mod output;
 mod progress;
+mod prompt;
 mod report;
+mod result_text;
 mod session;
 
 use std::process::ExitCode;
@@ -55,6 +58,8 @@ struct GlobalFlags {
 enum Failure {
     /// These problems have not been shown yet.
     Problems(Vec<Diagnostic>),
+    /// The result was shown, with the errors in it.
+    Shown,
 }
 
 impl From<Diagnostic> for Failure {
@@ -102,6 +107,10 @@ pub fn main() -> ExitCode {
     let report = Report { colour };
     match commands::run(cli.command, &environment, report) {
         Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Shown) => {
+            output::to_stderr("command failed\n");
+            ExitCode::FAILURE
+        }
         Err(Failure::Problems(problems)) => {
             output::to_stderr(&report.errors(&problems));
             ExitCode::FAILURE
@@ -147,3 +156,6 @@ fn show_usage(error: &clap::Error) -> ExitCode {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,6 +13,7 @@ use super::{
     Environment, Failure, Report,
     environment::{now, read_file},
     flags::{ArgumentFlags, ClusterFlags, ImageFlags, InclusionFlags, ProjectFlags, TargetFlags},
+    git::CommandLineGit,
     output,
 };
 use crate::{
@@ -65,6 +66,7 @@ where
                 let ended = tokio::time::timeout(Duration::from_secs(10), work).await;
                 match ended {
                     Ok(Ok(())) => Ok(()),
+                    Ok(Err(Failure::Shown)) => Err(Failure::Shown),
                     _ => Err(Diagnostic::new(Class::Cancelled, why).into()),
                 }
             }
@@ -280,9 +282,13 @@ fn kubeconfig(
 pub(super) async fn externals(
     environment: &Environment,
     cluster: Option<&Cluster>,
+    cancel: &CancellationToken,
 ) -> Result<Externals, Diagnostic> {
-    let externals =
-        Externals { environment: Arc::new(environment.variables.clone()), ..Externals::default() };
+    let externals = Externals {
+        git: Some(Arc::new(CommandLineGit::new(environment, cancel.clone())?)),
+        environment: Arc::new(environment.variables.clone()),
+        ..Externals::default()
+    };
     match cluster {
         Some(cluster) => externals.with_cluster(cluster).await,
         None => Ok(externals),

@@ -2,11 +2,14 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use futures::{FutureExt, future::BoxFuture};
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     cluster::{ApiKind, ApiOutcome, Cluster, Discovery},
-    deployment::{GitSource, ScopeLookup},
-    diagnostic::{Class, Diagnostic},
+    deployment::{GitCheckout, GitSource, ScopeLookup},
+    diagnostic::{Class, Describe, Diagnostic},
+    git::{self, GitUrl},
+    schema::GitRef,
     vars::ClusterReader,
 };
 
@@ -35,6 +38,33 @@ impl Externals {
         self.scopes = Some(Arc::new(ClusterScopes(kinds)));
         self.cluster = Some(Arc::new(cluster.clone()));
         Ok(self)
+    }
+}
+
+/// Git includes from a cache of repositories, with the credentials that fit each URL.
+pub struct GitIncludes {
+    /// The repositories.
+    pub cache: git::Cache,
+    /// The credentials.
+    pub rules: git::Rules,
+    /// Ends downloads.
+    pub cancel: CancellationToken,
+}
+
+impl GitSource for GitIncludes {
+    fn checkout<'a>(
+        &'a self,
+        url: &'a str,
+        reference: Option<&'a GitRef>,
+    ) -> BoxFuture<'a, Result<GitCheckout, Diagnostic>> {
+        async move {
+            let url = GitUrl::parse(url).map_err(|error| git::GitError::from(error).describe())?;
+            let auth = self.rules.choose(&url);
+            let checkout = self.cache.checkout(&url, &reference.into(), &auth, &self.cancel).await;
+            let checkout = checkout.map_err(|error| error.describe())?;
+            Ok(GitCheckout { tree: checkout.tree, commit: checkout.resolved.commit })
+        }
+        .boxed()
     }
 }
 

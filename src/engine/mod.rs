@@ -16,7 +16,7 @@ mod validate;
 pub use delete::delete;
 pub use deploy::{KnownVersions, deploy, diff};
 pub use error::EngineError;
-pub use externals::Externals;
+pub use externals::{Externals, GitIncludes};
 pub use limits::Limits;
 pub use options::{DeployOptions, DiffOptions};
 pub use prepare::{ConfigFile, Engine, PrepareRequest, Prepared, ResolvedTarget, Source};

@@ -17,3 +17,6 @@ pub use load::VarsLoader;
 pub use rendered_file::RenderedFile;
 pub use templates::Templates;
 pub(crate) use templates::is_template;
+
+#[cfg(test)]
+mod tests;

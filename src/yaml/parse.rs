@@ -51,7 +51,7 @@ pub(super) fn documents(
             let hint = text::syntax_hint(&text, at, &info).map(str::to_owned).or_else(|| {
                 let bracket = open.and_then(|open| text::bracket_at(&text, open));
                 let Position { line, column } = repairs.original(open?);
-                Some(format!("is the `{}` at {line}:{column} closed?", bracket?))
+                Some(format!("is the `{}` in line {line}, column {column} closed?", bracket?))
             });
             let problem = Problem::Syntax { message: text::syntax_message(&info), hint };
             return Err(YamlError::at(problem, repairs.original(at)));

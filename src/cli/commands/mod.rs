@@ -1,5 +1,6 @@
 //! One file per command.
 
+mod deploy;
 mod list_images;
 mod list_targets;
 mod render;
@@ -9,6 +10,8 @@ use super::{Environment, Failure, Report, output, session};
 /// The commands.
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Command {
+    /// Render a target and deploy it
+    Deploy(Box<deploy::Deploy>),
     /// List the images that `images.get_image` was asked for
     ListImages(Box<list_images::ListImages>),
     /// List the targets of a project
@@ -35,6 +38,9 @@ pub(super) fn run(
         }),
         Command::ListImages(command) => session::run(command.project.timeout, |cancel| {
             list_images::run(*command, environment, report, cancel)
+        }),
+        Command::Deploy(command) => session::run(command.project.timeout, |cancel| {
+            deploy::run(*command, environment, report, cancel)
         }),
     }
 }

@@ -54,6 +54,16 @@ pub(in crate::cli) struct Render {
     output_dir: Option<PathBuf>,
 }
 
+#[cfg(test)]
+impl Render {
+    /// The images given by `--fixed-image`.
+    pub(in crate::cli) fn pinned_images(
+        &self,
+    ) -> Result<Vec<crate::schema::FixedImage>, Diagnostic> {
+        self.images.pinned()
+    }
+}
+
 pub(super) async fn run(
     command: Render,
     environment: &Environment,
@@ -112,7 +122,7 @@ pub(super) async fn prepare(
         resolved.target.set_context("");
         None
     };
-    let externals = session::externals(environment, cluster.as_ref()).await?;
+    let externals = session::externals(environment, cluster.as_ref(), cancel).await?;
     let progress = Progress::new(report);
     let prepared = engine.prepare_target(&request, resolved, &externals, &progress, cancel).await?;
     Ok(prepared)

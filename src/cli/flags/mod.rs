@@ -2,6 +2,7 @@
 
 mod arguments;
 mod cluster;
+mod deploy;
 mod images;
 mod inclusion;
 mod output;
@@ -10,9 +11,10 @@ mod target;
 
 pub(super) use arguments::ArgumentFlags;
 pub(super) use cluster::{ClusterFlags, OfflineFlags};
+pub(super) use deploy::ApplyFlags;
 pub(super) use images::ImageFlags;
 pub(super) use inclusion::InclusionFlags;
-pub(super) use output::OutputFlags;
+pub(super) use output::{OutputFlags, OutputFormat, ResultOutputFlags};
 pub(super) use project::ProjectFlags;
 pub(super) use target::TargetFlags;
 

@@ -1,4 +1,4 @@
-use std::path::PathBuf;
+use std::{path::PathBuf, str::FromStr};
 
 /// Where plain output goes.
 #[derive(Debug, Clone, clap::Args)]
@@ -7,4 +7,49 @@ pub(in crate::cli) struct OutputFlags {
     /// Write to this file; `-` is standard output; may be given several times
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     pub(in crate::cli) output: Vec<PathBuf>,
+}
+
+/// In which formats results are written, and where.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Misc arguments")]
+pub(in crate::cli) struct ResultOutputFlags {
+    /// Write the result as `text` or `yaml`, to standard output or to a file; may be given several times
+    #[arg(long, short, value_name = "FORMAT[=FILE]", default_value = "text")]
+    pub(in crate::cli) output_format: Vec<ResultOutput>,
+
+    /// Leave the differences of changed objects out of text output
+    #[arg(long)]
+    pub(in crate::cli) short_output: bool,
+}
+
+/// A format and a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::cli) struct ResultOutput {
+    /// The format.
+    pub(in crate::cli) format: OutputFormat,
+    /// The file; `-` is standard output.
+    pub(in crate::cli) file: PathBuf,
+}
+
+/// How a result is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::cli) enum OutputFormat {
+    /// Tables for people.
+    Text,
+    /// The whole result as YAML.
+    Yaml,
+}
+
+impl FromStr for ResultOutput {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (format, file) = text.split_once('=').unwrap_or((text, "-"));
+        let format = match format {
+            "text" => OutputFormat::Text,
+            "yaml" => OutputFormat::Yaml,
+            other => return Err(format!("unknown format `{other}`, expected text or yaml")),
+        };
+        Ok(Self { format, file: PathBuf::from(file) })
+    }
 }

@@ -53,7 +53,7 @@ fn syntax_errors_say_what_to_do() {
         app/vars.yaml:1:5: a mapping cannot be a mapping key (quote texts that start with a template expression)
         app/vars.yaml:1:4: invalid YAML: unexpected character: `%` (quote values that start with `@`, `%` or a backtick)
         app/vars.yaml:1:4: invalid YAML: found unknown anchor while parsing node (quote values that start with `*` or `&`, unless an alias or anchor is meant)
-        app/vars.yaml:2:2: invalid YAML: illegal placement of `:` indicator (is the `[` at 1:4 closed?)
+        app/vars.yaml:2:2: invalid YAML: illegal placement of `:` indicator (is the `[` in line 1, column 4 closed?)
         app/vars.yaml:1:4: invalid YAML: found unexpected end of stream while scanning a quoted scalar
         app/vars.yaml:1:8: invalid YAML: invalid trailing content after double-quoted scalar
         app/vars.yaml:3:3: invalid YAML: did not find expected key while parsing a block mapping
@@ -66,7 +66,7 @@ fn syntax_errors_say_what_to_do() {
         app/vars.yaml:1:8: the anchor contains itself
         app/vars.yaml:3:4: there is no such anchor in this document
         app/vars.yaml:2:7: found the number 5, expected a mapping or a list of mappings after `<<`
-        app/vars.yaml:2:1: invalid YAML: did not find expected `,` or `}` while parsing a flow mapping (is the `{` at 1:4 closed?)
+        app/vars.yaml:2:1: invalid YAML: did not find expected `,` or `}` while parsing a flow mapping (is the `{` in line 1, column 4 closed?)
         app/vars.yaml:2:2: invalid YAML: mapping values are not allowed in this context (quote values that contain `: `, and check the indentation)
         app/vars.yaml:1:1: a mapping cannot be a mapping key (quote texts that start with a template expression)
         "#);

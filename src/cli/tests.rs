@@ -1,0 +1,206 @@
+use std::collections::BTreeMap;
+
+use clap::{FromArgMatches, error::ErrorKind};
+
+use super::*;
+use crate::{
+    diagnostic::SourceLocation,
+    object::ObjectRef,
+    results::{
+        BaseObject, Change, ChangeKind, CommandResult, DeploymentError, ResultObject, RunInfo,
+    },
+};
+
+fn map(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
+    entries.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+/// The words with flags from a configuration file and from variables.
+fn expanded(typed: &str, configured: &[(&str, &[&str])], variables: &[(&str, &str)]) -> String {
+    let list = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect();
+    let configured =
+        configured.iter().map(|(name, values)| ((*name).to_owned(), list(values))).collect();
+    defaults::with_defaults(&words(typed), &command(), &configured, &map(variables)).join(" ")
+}
+
+#[test]
+fn flags_come_from_file_then_variables_then_the_command_line() {
+    let shown = expanded(
+        "kluctl render -t typed -I three",
+        &[("include-tag", &["one"]), ("target", &["configured"])],
+        &[
+            ("KLUCTL_INCLUDE_TAG_10", "ten"),
+            ("KLUCTL_INCLUDE_TAG_2", "two"),
+            ("KLUCTL_TARGET", "variable"),
+            ("KLUCTL_PRINT_ALL", "true"),
+            ("KLUCTL_NO_SUCH_FLAG", "x"),
+        ],
+    );
+    let flags =
+        "--target=variable --include-tag=one --include-tag=two --include-tag=ten --print-all=true";
+    let mut found: Vec<&str> = shown.split(' ').collect();
+    let mut wanted: Vec<&str> =
+        flags.split(' ').chain("kluctl render -t typed -I three".split(' ')).collect();
+    assert!(shown.starts_with("kluctl render --"), "{shown}");
+    assert!(shown.ends_with("-t typed -I three"), "{shown}");
+    let order = |text: &str| shown.find(text).unwrap();
+    assert!(order("tag=one") < order("tag=two") && order("tag=two") < order("tag=ten"), "{shown}");
+    found.sort_unstable();
+    wanted.sort_unstable();
+    assert_eq!(found, wanted);
+}
+
+#[test]
+fn the_command_line_wins_for_single_values_and_extends_lists() {
+    let typed = expanded(
+        "kluctl render -t typed -I b --print-all=false",
+        &[],
+        &[("KLUCTL_TARGET", "variable"), ("KLUCTL_INCLUDE_TAG", "a"), ("KLUCTL_PRINT_ALL", "true")],
+    );
+    let matches = command().try_get_matches_from(typed.split(' ')).unwrap();
+    let (_, render) = matches.subcommand().unwrap();
+    assert_eq!(render.get_one::<String>("target").unwrap(), "typed");
+    let tags: Vec<&String> = render.get_many("include_tag").unwrap().collect();
+    assert_eq!(tags, ["a", "b"]);
+    assert!(!render.get_one::<bool>("print_all").unwrap());
+}
+
+#[test]
+fn switches_take_a_value_or_none() {
+    let is_on = |text: &str| {
+        let matches = command().try_get_matches_from(text.split(' '))?;
+        Cli::from_arg_matches(&matches)?;
+        let (_, render) = matches.subcommand().unwrap();
+        Ok::<bool, clap::Error>(*render.get_one::<bool>("offline_kubernetes").unwrap())
+    };
+    assert!(is_on("kluctl render --offline-kubernetes").unwrap());
+    assert!(is_on("kluctl render --offline-kubernetes=true").unwrap());
+    assert!(!is_on("kluctl render --offline-kubernetes=false").unwrap());
+    assert!(!is_on("kluctl render").unwrap());
+    let error = is_on("kluctl render --offline-kubernetess").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::UnknownArgument);
+}
+
+#[test]
+fn the_command_line_is_consistent() {
+    command().debug_assert();
+}
+
+#[test]
+fn images_are_pinned_by_name_namespace_object_and_container() {
+    let pinned = |text: &str| {
+        let matches = command().try_get_matches_from(["kluctl", "render", "-F", text]).unwrap();
+        match Cli::from_arg_matches(&matches).unwrap().command {
+            commands::Command::Render(render) => render.pinned_images(),
+            _ => unreachable!(),
+        }
+    };
+    let image = pinned("nginx:ns:Deployment/web:main=nginx:1.27").unwrap().remove(0);
+    assert_eq!(image.image.as_deref(), Some("nginx"));
+    assert_eq!(image.namespace.as_deref(), Some("ns"));
+    assert_eq!(image.deployment.as_deref(), Some("Deployment/web"));
+    assert_eq!(image.container.as_deref(), Some("main"));
+    assert_eq!(image.result_image, "nginx:1.27");
+    for wrong in ["nginx:1.27", "a=b=c", "a:b:c:d:e=f"] {
+        assert!(pinned(wrong).unwrap_err().message.contains("--fixed-image"), "{wrong}");
+    }
+}
+
+#[test]
+fn a_report_shows_the_line_with_a_caret_and_what_to_do() {
+    let text = "deployments:\n- path: app\n  taggs: [x]\n- path: b\n";
+    let diagnostic = Diagnostic::new(Class::Project, "unknown field \"taggs\"")
+        .with_location(SourceLocation::new("deployment.yaml", 3, 3))
+        .with_excerpt_of(text)
+        .with_field("deployments[0].taggs")
+        .with_hint("did you mean `tags`?");
+    let expected = "\
+error: unknown field \"taggs\"
+  --> deployment.yaml, line 3, column 3
+  1 | deployments:
+  2 | - path: app
+  3 |   taggs: [x]
+    |   ^
+  4 | - path: b
+  = field: deployments[0].taggs
+  = hint: did you mean `tags`?
+";
+    assert_eq!(Report { colour: false }.errors(&[diagnostic]), expected);
+}
+
+#[test]
+fn colours_are_left_out_when_not_wanted() {
+    let diagnostic = Diagnostic::new(Class::Project, "wrong");
+    assert!(!Report { colour: false }.errors(std::slice::from_ref(&diagnostic)).contains('\x1b'));
+    assert!(Report { colour: true }.errors(&[diagnostic]).contains('\x1b'));
+}
+
+#[test]
+fn a_result_lists_objects_and_draws_changes() {
+    let object = |name: &str, new: bool, changes: Vec<Change>| ResultObject {
+        base: BaseObject {
+            reference: ObjectRef::new("v1", "ConfigMap", Some("ns"), name),
+            changes,
+            new,
+            orphan: false,
+            deleted: false,
+            hook: false,
+        },
+        rendered: None,
+        remote: None,
+        applied: None,
+    };
+    let change = Change {
+        kind: ChangeKind::Update,
+        json_path: "data.env".to_owned(),
+        old_value: None,
+        new_value: None,
+        unified_diff: "-test\n+a value that is longer than the terminal".to_owned(),
+    };
+    let now = jiff::Timestamp::UNIX_EPOCH;
+    let inclusion = crate::deployment::Inclusion::default();
+    let mut result = CommandResult::started("deploy", &RunInfo::default(), &inclusion, now);
+    assert_eq!(result_text::text(&result, false, 60), "");
+    result.objects = vec![object("new", true, Vec::new()), object("changed", false, vec![change])];
+    result.warnings = vec![DeploymentError::new(None, "about the run")];
+    let reference = ObjectRef::new("v1", "ConfigMap", Some("ns"), "new");
+    result.errors = vec![DeploymentError::new(Some(reference), "refused")];
+    let expected = "
+New objects:
+  ns/ConfigMap/new
+
+Changed objects:
+  ns/ConfigMap/changed
+
+Diff for object ns/ConfigMap/changed
++----------+---------------------------+
+| Path     | Diff                      |
++----------+---------------------------+
+| data.env | -test                     |
+|          | +a value that is longer t |
+|          | han the terminal          |
++----------+---------------------------+
+
+Warnings:
+  about the run
+
+Errors:
+  ns/ConfigMap/new: refused
+";
+    assert_eq!(result_text::text(&result, false, 40), expected);
+    assert!(!result_text::text(&result, true, 40).contains("data.env"));
+}
+
+#[test]
+fn ids_have_the_form_of_random_uuids() {
+    let (a, b) = (environment::random_id(), environment::random_id());
+    assert_ne!(a, b);
+    let lengths: Vec<usize> = a.split('-').map(str::len).collect();
+    assert_eq!(lengths, [8, 4, 4, 4, 12]);
+    assert_eq!(&a[14..15], "4");
+    assert!("89ab".contains(&a[19..20]), "{a}");
+}
