@@ -41,5 +41,9 @@ pub mod validate;
 // Layer 5: engine
 pub mod engine;
 
+// Layer 6: fronts
+pub mod controller;
+
 // Layer 7: command line
 pub mod cli;
+pub mod telemetry;

@@ -8,6 +8,8 @@ pub const READY: &str = "Ready";
 pub const RECONCILING: &str = "Reconciling";
 /// Present (and True) when only a change by a person helps; there is no retry.
 pub const STALLED: &str = "Stalled";
+/// Present (and True) while another object manages the same discriminator on the same cluster.
+pub const OWNERSHIP_CONFLICT: &str = "OwnershipConflict";
 
 /// Reasons of conditions and events. Those that Flux has are spelled as Flux spells them.
 pub mod reason {
@@ -87,4 +89,58 @@ impl Condition {
     pub fn is_true(&self) -> bool {
         self.status == ConditionStatus::True
     }
+}
+
+/// The rules of conditions (Flux, kstatus) that an object's status breaks; empty when all is well.
+///
+/// `generation` is the object's. Meant for tests that look at an object that was reconciled at least once.
+pub fn broken_rules(status: &super::KluctlDeploymentStatus, generation: i64) -> Vec<String> {
+    let mut broken = Vec::new();
+    let mut rule = |holds: bool, text: &str| {
+        if !holds {
+            broken.push(text.to_owned());
+        }
+    };
+    let ready = status.condition(READY);
+    let [is_ready, is_reconciling, is_stalled] = [READY, RECONCILING, STALLED]
+        .map(|name| status.condition(name).is_some_and(Condition::is_true));
+    rule(ready.is_some(), "Ready is always present");
+    for name in [RECONCILING, STALLED, OWNERSHIP_CONFLICT] {
+        let holds = status.condition(name).is_none_or(Condition::is_true);
+        rule(holds, &format!("{name} is True or absent"));
+    }
+    rule(!(is_ready && is_stalled), "Ready and Stalled exclude each other");
+    rule(!(is_reconciling && is_stalled), "Reconciling and Stalled exclude each other");
+    let ready_is_false = ready.is_some_and(|ready| ready.status == ConditionStatus::False);
+    rule(!is_stalled || ready_is_false, "Ready is False when Stalled");
+    rule(
+        is_ready || is_reconciling || is_stalled,
+        "Reconciling or Stalled explains why Ready is not True",
+    );
+    if is_stalled {
+        let same = status.condition(STALLED).zip(ready).is_some_and(|(s, r)| s.reason == r.reason);
+        rule(same, "Ready and Stalled have the same reason");
+        rule(
+            status.observed_generation == generation,
+            "a Stalled object has observed its generation",
+        );
+    }
+    if is_ready && !is_reconciling {
+        rule(
+            status.observed_generation == generation,
+            "a Ready object has observed its generation",
+        );
+    }
+    rule(status.observed_generation <= generation, "the observed generation exists");
+    for condition in &status.conditions {
+        let name = &condition.condition_type;
+        let known = condition.observed_generation.is_some_and(|g| g <= generation);
+        rule(known, &format!("{name} names the generation it speaks of"));
+        rule(!condition.reason.is_empty(), &format!("{name} has a reason"));
+    }
+    let mut names: Vec<_> = status.conditions.iter().map(|c| &c.condition_type).collect();
+    names.sort();
+    names.dedup();
+    rule(names.len() == status.conditions.len(), "each type of condition occurs once");
+    broken
 }

@@ -31,11 +31,15 @@ impl Describe for DecodeError {
 pub fn decode(value: &Value) -> Result<KluctlDeployment, DecodeError> {
     let metadata: ObjectMeta = decode_at("metadata", &value["metadata"])?;
     let spec: KluctlDeploymentSpec = decode_at("spec", &value["spec"])?;
-    let status = value.get("status").filter(|status| !status.is_null()).map(decode_status);
-    Ok(KluctlDeployment { metadata, spec, status })
+    Ok(KluctlDeployment { metadata, spec, status: decode_status(value) })
 }
 
-fn decode_status(value: &Value) -> KluctlDeploymentStatus {
+/// Reads the status of an object, however malformed the rest of it is; `None` when it has none.
+pub fn decode_status(value: &Value) -> Option<KluctlDeploymentStatus> {
+    value.get("status").filter(|status| !status.is_null()).map(readable_status)
+}
+
+fn readable_status(value: &Value) -> KluctlDeploymentStatus {
     let read = |value: Value| serde_json::from_value::<KluctlDeploymentStatus>(value);
     if let Ok(status) = read(value.clone()) {
         return status;

@@ -213,6 +213,8 @@ impl JsonSchema for DurationOrNever {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "pattern": r"^(([0-9]+(\.[0-9]+)?(ms|s|m|h))+|never)$" })
+        // The pattern of all releases. Its anchors bind to one alternative each, so it lets some nonsense through; tightening
+        // it would make the API server refuse updates of objects that are stored already.
+        json_schema!({ "type": "string", "pattern": r"^(([0-9]+(\.[0-9]+)?(ms|s|m|h))+)|never$" })
     }
 }

@@ -13,9 +13,12 @@ mod schemas;
 mod sources;
 mod status;
 
-pub use conditions::{Condition, ConditionStatus, READY, RECONCILING, STALLED, reason};
+pub use conditions::{
+    Condition, ConditionStatus, OWNERSHIP_CONFLICT, READY, RECONCILING, STALLED, broken_rules,
+    reason,
+};
 pub use crd::{CrdFile, crd_files};
-pub use decode::{DecodeError, decode};
+pub use decode::{DecodeError, decode, decode_status};
 pub use duration::{DurationError, DurationOrNever, GoDuration};
 pub use flux_v1alpha1::{
     API_VERSION, Credentials, Decryption, DecryptionProvider, Dependency, DeployMode, FixedImage,

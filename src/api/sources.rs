@@ -22,6 +22,20 @@ pub struct FluxSource {
     pub status: FluxSourceStatus,
 }
 
+impl FluxSource {
+    /// Reads a source as stored. A part that cannot be read counts as missing.
+    pub fn read(object: &serde_json::Value) -> Self {
+        fn part<T: serde::de::DeserializeOwned + Default>(value: &serde_json::Value) -> T {
+            T::deserialize(value).unwrap_or_default()
+        }
+        Self {
+            metadata: part(&object["metadata"]),
+            spec: part(&object["spec"]),
+            status: part(&object["status"]),
+        }
+    }
+}
+
 /// The part of a source's spec that helps to reach related repositories.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

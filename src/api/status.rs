@@ -72,7 +72,7 @@ pub struct KluctlDeploymentStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dependent_repositories: Vec<DependentRepository>,
 
-    /// Last deployment. Dry runs do not count.
+    /// Last deployment, or dry run of one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_deploy_result: Option<CommandStatus>,
 
@@ -92,6 +92,10 @@ pub struct KluctlDeploymentStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20))]
     pub failed_objects: Vec<ObjectFailure>,
+
+    /// Other objects that manage the same discriminator on the same cluster; only one of them is let through.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rivals: Vec<String>,
 
     /// Objects whose deletion was due but not confirmed; it is tried again.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -141,6 +145,12 @@ pub struct CommandStatus {
     /// SHA-256 over the rendered objects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub objects_hash: Option<String>,
+    /// Generation of the spec that the command followed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub generation: Option<i64>,
+    /// Whether changes were only pretended.
+    #[serde(skip_serializing_if = "is_default")]
+    pub dry_run: bool,
     /// Identity of the reconciliation, as in the controller's log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reconcile_id: Option<String>,
@@ -173,6 +183,13 @@ pub struct CommandStatus {
     pub warnings: i64,
 }
 
+impl CommandStatus {
+    /// Whether the command did all it should.
+    pub fn succeeded(&self) -> bool {
+        self.error.is_none() && self.errors == 0
+    }
+}
+
 /// Outcome of a validation.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
@@ -198,7 +215,7 @@ pub struct ValidateStatus {
     /// Whether everything exists, is ready and passes the project's checks.
     #[schemars(extend("default" = null))]
     pub ready: bool,
-    /// What prevented the validation itself.
+    /// What was found to be wrong, or what prevented the validation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Number of errors found.

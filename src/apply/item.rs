@@ -340,10 +340,12 @@ impl<'a> ItemRun<'a> {
         }
         let limit = options.readiness_timeout;
         let this = &self;
-        let waited = stream::iter(&waits)
+        // Made before they are streamed: a closure over borrowed items in a stream hides that the future is `Send`.
+        let waiting: Vec<_> = waits
+            .iter()
             .map(|reference| async move { (reference, this.wait(reference, limit).await) })
-            .buffered(PARALLEL_WAITS);
-        let waited: Vec<_> = waited.collect().await;
+            .collect();
+        let waited: Vec<_> = stream::iter(waiting).buffered(PARALLEL_WAITS).collect().await;
         for (reference, result) in waited {
             self.waited(reference, Operation::Wait, result);
         }

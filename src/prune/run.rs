@@ -72,11 +72,10 @@ pub async fn run(run: PruneRun<'_>, plan: &PrunePlan) -> PruneReport {
         let length =
             plan.deletions[start..].iter().take_while(|next| self::rank(next) == rank).count();
         let phase = &plan.deletions[start..start + length];
-        let states: Vec<_> = stream::iter(phase)
-            .map(|deletion| delete(run, deletion, &namespaces))
-            .buffered(PARALLEL)
-            .collect()
-            .await;
+        // Made before they are streamed: a closure over borrowed items in a stream hides that the future is `Send`.
+        let deletions: Vec<_> =
+            phase.iter().map(|deletion| delete(run, deletion, &namespaces)).collect();
+        let states: Vec<_> = stream::iter(deletions).buffered(PARALLEL).collect().await;
         for (deletion, (state, warnings)) in phase.iter().zip(states) {
             if rank == 0 {
                 namespaces.insert(deletion.reference.name.clone(), state.clone());

@@ -1,0 +1,103 @@
+//! What a run reports while it goes on becomes log lines and progress; the first wait gives the worker slot back.
+
+use std::sync::{Mutex, PoisonError};
+
+use tokio::sync::{OwnedSemaphorePermit, watch};
+
+use crate::observer::{EngineEvent, Observer, Stage};
+
+/// Listens to one reconciliation.
+pub(crate) struct RunObserver {
+    slot: Mutex<Option<OwnedSemaphorePermit>>,
+    progress: watch::Sender<String>,
+    revision: String,
+}
+
+impl RunObserver {
+    /// An observer that holds `slot` until the run waits, and the receiver of progress messages.
+    pub(crate) fn new(
+        slot: OwnedSemaphorePermit,
+        revision: String,
+    ) -> (Self, watch::Receiver<String>) {
+        let (progress, receiver) = watch::channel(String::new());
+        (Self { slot: Mutex::new(Some(slot)), progress, revision }, receiver)
+    }
+
+    /// Gives the worker slot back, so that others can work. What remains of the run is waiting and little else.
+    fn release(&self) {
+        self.slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    fn tell(&self, message: String) {
+        self.progress.send_if_modified(|current| {
+            let is_news = *current != message;
+            *current = message;
+            is_news
+        });
+    }
+}
+
+impl Observer for RunObserver {
+    fn event(&self, event: EngineEvent) {
+        match event {
+            EngineEvent::Waiting { object, reason } => {
+                self.release();
+                tracing::debug!(%object, reason, "waiting");
+                self.tell(format!("Waiting for {object} of revision {}: {reason}", self.revision));
+            }
+            EngineEvent::StageStarted { stage } => {
+                tracing::debug!(?stage, "stage started");
+                let doing = match stage {
+                    Stage::Apply => "Deploying",
+                    Stage::Prune => "Pruning after",
+                    Stage::Validate => "Validating",
+                    _ => return,
+                };
+                self.tell(format!("{doing} revision {}", self.revision));
+            }
+            EngineEvent::ItemStarted { item, objects } => {
+                tracing::debug!(item, objects, "applying an item");
+            }
+            EngineEvent::ItemFinished { item, applied, failed } => {
+                tracing::debug!(item, applied, failed, "applied an item");
+            }
+            EngineEvent::ObjectApplied { object } => tracing::debug!(%object, "applied"),
+            EngineEvent::ObjectDeleted { object } => tracing::info!(%object, "deleted"),
+            EngineEvent::Warning { message } => tracing::info!("warning: {message}"),
+            EngineEvent::TemplateDebug { message } => tracing::debug!("debug_print: {message}"),
+            EngineEvent::StageFinished { .. } | EngineEvent::Barrier { .. } => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tokio::sync::Semaphore;
+
+    use super::*;
+    use crate::object::ObjectRef;
+
+    #[tokio::test]
+    async fn the_first_wait_gives_the_slot_back_and_progress_is_news_only() {
+        let slots = Arc::new(Semaphore::new(1));
+        let slot = slots.clone().acquire_owned().await.unwrap();
+        let (observer, mut progress) = RunObserver::new(slot, "r1".into());
+        observer.event(EngineEvent::StageStarted { stage: Stage::Apply });
+        assert_eq!(slots.available_permits(), 0, "applying is work");
+        assert_eq!(*progress.borrow_and_update(), "Deploying revision r1");
+        let object = ObjectRef::new("apps/v1", "Deployment", Some("ns"), "web");
+        let waiting = EngineEvent::Waiting { object, reason: "0 of 1 replicas".into() };
+        observer.event(waiting.clone());
+        assert_eq!(slots.available_permits(), 1, "waiting is not");
+        assert!(progress.has_changed().unwrap());
+        assert_eq!(
+            *progress.borrow_and_update(),
+            "Waiting for ns/Deployment/web of revision r1: 0 of 1 replicas"
+        );
+        observer.event(waiting);
+        assert!(!progress.has_changed().unwrap(), "the same again is no news");
+        assert_eq!(slots.available_permits(), 1);
+    }
+}

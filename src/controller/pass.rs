@@ -1,0 +1,246 @@
+//! One pass over one object: what it knows at the start, and what it writes and tells at the end.
+
+use std::{future::Future, sync::Arc, time::Duration};
+
+use tokio::{sync::watch, time::Instant};
+
+use super::{
+    conditions,
+    context::Context,
+    notify::{Notice, Subject},
+    outcome::{Ending, Facts},
+    ownership::Claimant,
+    persist::{Progress, StoreError, StoredObject},
+    requests::Requests,
+    schedule::Requeue,
+    summarize::{self, Before, Event, Run, Summary},
+};
+use crate::{
+    api::{self, KluctlDeploymentSpec, KluctlDeploymentStatus, NamespacedName, READY},
+    object::ObjectRef,
+};
+
+/// The object as this pass found it, and the pass's own identity.
+pub(crate) struct Pass {
+    /// What all passes share.
+    pub context: Arc<Context>,
+    /// The object.
+    pub key: NamespacedName,
+    /// As stored; follows this pass's own writes.
+    pub object: StoredObject,
+    /// What it asks for; `None` when that cannot be read.
+    pub spec: Option<KluctlDeploymentSpec>,
+    /// Its status when the pass began.
+    pub status: KluctlDeploymentStatus,
+    /// Generation of `spec`.
+    pub generation: i64,
+    /// Requests that were open when the pass began.
+    pub requests: Requests,
+    /// Identity of the pass, in logs, status and events.
+    pub id: String,
+    /// What became known on the way.
+    pub facts: Facts,
+    started: Instant,
+}
+
+impl Pass {
+    /// A pass over an object as just read.
+    pub(crate) fn new(
+        context: Arc<Context>,
+        key: NamespacedName,
+        object: StoredObject,
+        id: String,
+    ) -> Self {
+        let (spec, status) = match api::decode(object.value()) {
+            Ok(decoded) => (Some(decoded.spec), decoded.status),
+            Err(_) => (None, api::decode_status(object.value())),
+        };
+        let status = status.unwrap_or_default();
+        let requests = Requests::open(&object.annotations(), &status);
+        Self {
+            generation: object.generation(),
+            started: Instant::now(),
+            facts: Facts::default(),
+            context,
+            key,
+            object,
+            spec,
+            status,
+            requests,
+            id,
+        }
+    }
+
+    /// Whether changes are only pretended.
+    pub(crate) fn is_dry_run(&self) -> bool {
+        self.context.options.dry_run || self.spec.as_ref().is_some_and(|spec| spec.dry_run)
+    }
+
+    /// The object before this pass, for the pure parts.
+    fn before<'a>(&'a self, rivals: &'a [String]) -> Before<'a> {
+        Before {
+            generation: self.generation,
+            spec: self.spec.as_ref(),
+            status: &self.status,
+            requests: &self.requests,
+            rivals,
+        }
+    }
+
+    fn rivals(&self) -> Vec<String> {
+        self.context.state.rivals(&self.key).iter().map(Claimant::to_string).collect()
+    }
+
+    /// Draws the conclusions, writes the status, tells about it. Returns when the object is to be looked at next.
+    pub(crate) async fn conclude(mut self, ending: Ending) -> Requeue {
+        let took = self.started.elapsed();
+        let rivals = self.rivals();
+        let run = Run {
+            now: super::now(),
+            took,
+            id: &self.id,
+            dry_run: self.is_dry_run(),
+            waiting: self.context.options.requeue_dependency,
+            jitter: self.jitter(),
+        };
+        let Summary { status, events, next } =
+            summarize::summarize(self.before(&rivals), &self.facts, &ending, run);
+        log_end(&ending, &status, took);
+        let (context, key) = (self.context.clone(), self.key.clone());
+        if let Ending::Done(done) = &ending {
+            context.metrics.done(&key, done);
+        }
+        self.observe(&status);
+        let written = context.store.write_status(&key, &mut self.object, &status).await;
+        context.metrics.reconciled(&key, took);
+        match written {
+            Ok(()) => {}
+            Err(StoreError::Gone) => return Requeue::OnChange,
+            Err(error) => {
+                // Nobody would learn of it: the pass is repeated, and with it the write.
+                tracing::error!("the status could not be written: {error}");
+                return Requeue::Backoff(Duration::from_mins(1));
+            }
+        }
+        self.tell(events);
+        next
+    }
+
+    /// Hands events to the notifier.
+    pub(crate) fn tell(&self, events: Vec<Event>) {
+        for event in events {
+            self.context.notifier.notify(&Notice {
+                subject: self.subject(),
+                event,
+                at: super::now(),
+                revision: self.facts.revision.clone(),
+                origin_revision: self.facts.origin_revision.clone(),
+                reconcile_id: self.id.clone(),
+            });
+        }
+    }
+
+    fn subject(&self) -> Subject {
+        Subject {
+            object: ObjectRef::new(
+                api::API_VERSION,
+                api::KIND,
+                Some(&self.key.namespace),
+                &self.key.name,
+            ),
+            uid: self.object.uid().to_owned(),
+            resource_version: self.object.resource_version().to_owned(),
+            annotations: Subject::event_annotations(&self.object.annotations()),
+        }
+    }
+
+    /// Writes the status, for what is not the end of a reconciliation. Failures are only logged: the next pass repeats it.
+    pub(crate) async fn write(&mut self, status: &KluctlDeploymentStatus) {
+        let context = self.context.clone();
+        if let Err(error) = context.store.write_status(&self.key, &mut self.object, status).await {
+            tracing::warn!("the status could not be written: {error}");
+        }
+    }
+
+    /// The status while work goes on.
+    pub(crate) fn progress_status(
+        &self,
+        message: &str,
+        is_repetition: bool,
+    ) -> KluctlDeploymentStatus {
+        let rivals = self.rivals();
+        summarize::progress(self.before(&rivals), &self.facts, message, is_repetition, super::now())
+    }
+
+    /// Runs `work`, and meanwhile writes its progress now and then.
+    pub(crate) async fn with_progress<T>(
+        &mut self,
+        mut messages: watch::Receiver<String>,
+        is_repetition: bool,
+        work: impl Future<Output = T>,
+    ) -> T {
+        let reporting = async {
+            let mut progress = Progress::new();
+            while messages.changed().await.is_ok() {
+                while !progress.admits(super::now()) {
+                    tokio::time::sleep(Progress::GAP / 4).await;
+                }
+                let message = messages.borrow_and_update().clone();
+                let status = self.progress_status(&message, is_repetition);
+                self.write(&status).await;
+            }
+            std::future::pending::<std::convert::Infallible>().await
+        };
+        tokio::select! {
+            biased;
+            result = work => result,
+            never = reporting => match never {},
+        }
+    }
+
+    /// Brings the object's series up to date.
+    fn observe(&self, status: &KluctlDeploymentStatus) {
+        let ready = status.condition(READY).map_or("Unknown", |ready| match ready.status {
+            api::ConditionStatus::True => "True",
+            api::ConditionStatus::False => "False",
+            api::ConditionStatus::Unknown => "Unknown",
+        });
+        let is_suspended = self.spec.as_ref().is_some_and(|spec| spec.suspend);
+        self.context.metrics.observed(&self.key, ready, is_suspended);
+    }
+
+    /// A factor around 1, so that deployments with equal intervals do not run in step.
+    fn jitter(&self) -> f64 {
+        let percentage = f64::from(self.context.options.interval_jitter.min(50));
+        1.0 + (crate::net::jitter() * 2.0 - 1.0) * percentage / 100.0
+    }
+
+    /// When this pass is to end.
+    pub(crate) fn deadline(&self) -> Instant {
+        let timeout =
+            self.spec.as_ref().map_or(Duration::from_mins(1), KluctlDeploymentSpec::timeout);
+        let now = Instant::now();
+        now.checked_add(timeout).unwrap_or(now + Duration::from_hours(24))
+    }
+}
+
+fn log_end(ending: &Ending, status: &KluctlDeploymentStatus, took: Duration) {
+    let revision = status.last_attempted_revision.as_deref().unwrap_or_default();
+    match ending {
+        Ending::Failed(failure) => tracing::info!(
+            reason = failure.reason,
+            revision,
+            "Reconciliation failed after {took:?}: {}",
+            conditions::shorten_to(&failure.message, 2_000)
+        ),
+        Ending::Done(_) => match status.condition(READY).filter(|ready| !ready.is_true()) {
+            Some(ready) => tracing::info!(
+                reason = ready.reason,
+                revision,
+                "Reconciliation failed after {took:?}: {}",
+                conditions::shorten_to(&ready.message, 2_000)
+            ),
+            None => tracing::info!(revision, "Reconciliation finished in {took:?}"),
+        },
+    }
+}

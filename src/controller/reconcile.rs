@@ -1,0 +1,227 @@
+//! One reconciliation, from the stored object to its new status.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    act::{self, Acting},
+    context::Context,
+    decide::{self, Actions, Basis, DeployReason},
+    delete, fetch,
+    metrics::Stage,
+    observe::RunObserver,
+    outcome::{Done, Ending, Failure, Outlook},
+    ownership::{Claim, Target},
+    pass::Pass,
+    persist::StoreError,
+    prepare,
+    schedule::Requeue,
+    summarize::{self, Event, Severity, Token},
+};
+use crate::api::{self, KluctlDeploymentSpec, NamespacedName, reason};
+
+/// Reconciles one object, whatever woke it. Returns when it is to be looked at next.
+///
+/// The object is read afresh. Nothing is changed in the cluster before a complete render; a run that is interrupted from
+/// outside leaves the status as it is, and the next run does the same again.
+pub(crate) async fn reconcile(context: &Arc<Context>, key: &NamespacedName, id: &str) -> Requeue {
+    let mut pass = match begin(context, key, id).await {
+        Ok(pass) => pass,
+        Err(over) => return over,
+    };
+    if pass.object.is_deleting() {
+        return delete::delete(pass).await;
+    }
+    let spec = match readable(&mut pass).await {
+        Ok(spec) => spec,
+        Err(over) => {
+            return match over {
+                Some(failure) => pass.conclude(Ending::Failed(failure)).await,
+                None => Requeue::OnChange,
+            };
+        }
+    };
+    warn_of_deprecated_fields(&pass, &spec);
+    let ending = match run(&mut pass, &spec).await {
+        Ok(done) => Ending::Done(done),
+        Err(failure) => Ending::Failed(failure),
+    };
+    pass.conclude(ending).await
+}
+
+/// Reads the object.
+async fn begin(context: &Arc<Context>, key: &NamespacedName, id: &str) -> Result<Pass, Requeue> {
+    match context.store.get(key).await {
+        Ok(Some(object)) => Ok(Pass::new(context.clone(), key.clone(), object, id.to_owned())),
+        Ok(None) => {
+            context.state.remove(key);
+            context.metrics.forget(key);
+            Err(Requeue::OnChange)
+        }
+        Err(error) => {
+            tracing::warn!("the object could not be read: {error}");
+            Err(Requeue::Backoff(std::time::Duration::from_mins(1)))
+        }
+    }
+}
+
+/// The spec, of an object that is to be reconciled. Otherwise the failure to report, or nothing when it rests.
+async fn readable(pass: &mut Pass) -> Result<KluctlDeploymentSpec, Option<Failure>> {
+    let spec = match api::decode(pass.object.value()) {
+        Ok(decoded) => decoded.spec,
+        Err(error) => return Err(Some(Failure::describe(reason::INVALID_SPEC, &error))),
+    };
+    if pass.context.state.is_migrated(&pass.key) {
+        let message = "the KluctlDeployment of the same name in gitops.kluctl.io has taken over";
+        return Err(Some(Failure::stalled(reason::MIGRATED, message)));
+    }
+    if spec.suspend {
+        let status = summarize::suspended(&pass.status, &pass.requests);
+        pass.write(&status).await;
+        tracing::debug!("suspended");
+        return Err(None);
+    }
+    let (context, key) = (pass.context.clone(), pass.key.clone());
+    match context.store.add_finalizer(&key, &mut pass.object).await {
+        Ok(()) => Ok(spec),
+        Err(StoreError::Gone) => Err(None),
+        Err(error) => {
+            let message = format!("the finalizer could not be added: {error}");
+            Err(Some(Failure::new(reason::PREPARE_FAILED, Outlook::Backoff, message)))
+        }
+    }
+}
+
+/// The stages: fetch, prepare, decide, act.
+async fn run(pass: &mut Pass, spec: &KluctlDeploymentSpec) -> Result<Done, Failure> {
+    let context = pass.context.clone();
+    let key = pass.key.clone();
+    let cancel = context.interrupt.child_token();
+    let inputs = {
+        let _lookup = context.lookups.acquire().await;
+        let started = tokio::time::Instant::now();
+        let fetched = fetch::fetch(&context, &key, spec, &mut pass.facts, &cancel).await;
+        context.metrics.stage(&key, Stage::Fetch, started.elapsed());
+        fetched?
+    };
+    let slot = context.slots.clone().acquire_owned().await;
+    let slot = slot.map_err(|_| interrupted())?;
+    let revision = pass.facts.revision.clone().unwrap_or_default();
+    let (observer, progress) = RunObserver::new(slot, revision.clone());
+    let deadline = pass.deadline();
+
+    if pass
+        .status
+        .condition(api::READY)
+        .is_none_or(|ready| ready.observed_generation != Some(pass.generation))
+    {
+        let status = pass.progress_status(&format!("Preparing revision {revision}"), false);
+        pass.write(&status).await;
+    }
+    let started = tokio::time::Instant::now();
+    let facts = &mut pass.facts;
+    let prepared =
+        prepare::prepare(&context, spec, inputs, facts, super::now(), &observer, &cancel);
+    let rendered = within(deadline, spec, &cancel, prepared).await;
+    context.metrics.stage(&key, Stage::Prepare, started.elapsed());
+    let rendered = rendered?;
+
+    let actions = decide::decide(Basis {
+        now: super::now(),
+        spec,
+        generation: pass.generation,
+        status: &pass.status,
+        objects_hash: &rendered.prepared.desired.objects_hash,
+        requests: &pass.requests,
+        dry_run: pass.is_dry_run(),
+    });
+    tracing::debug!(?actions, hash = rendered.prepared.desired.objects_hash, "decided");
+    let _turn = claim(pass).await?;
+    if actions.is_empty() {
+        return Ok(Done::default());
+    }
+    let (facts, id) = (pass.facts.clone(), pass.id.clone());
+    let run = Acting {
+        context: &context,
+        key: &key,
+        spec,
+        generation: pass.generation,
+        id: &id,
+        dry_run: pass.is_dry_run(),
+        observer: &observer,
+        cancel: &cancel,
+        deadline,
+    };
+    let acting = act::act(run, &rendered, &facts, actions);
+    pass.with_progress(progress, is_repetition(actions), acting).await
+}
+
+/// Whether the outcome is expected to be what it was, so that Ready need not become Unknown meanwhile.
+fn is_repetition(actions: Actions) -> bool {
+    matches!(actions.deploy, None | Some(DeployReason::IntervalElapsed))
+}
+
+/// Claims the target, and waits while another object's run on it comes to its end.
+async fn claim(pass: &Pass) -> Result<Option<tokio::sync::OwnedMutexGuard<()>>, Failure> {
+    let facts = &pass.facts;
+    let Some((cluster_id, discriminator)) =
+        facts.cluster_id.clone().zip(facts.discriminator.clone())
+    else {
+        return Ok(None);
+    };
+    let target = Target { cluster_id, discriminator };
+    match pass.context.state.claim(&pass.key, pass.object.created(), &target) {
+        Claim::Granted { .. } => Ok(Some(pass.context.turns.wait_for(&target).await)),
+        Claim::Refused { owner, .. } => {
+            let message = format!(
+                "discriminator {:?} is managed by {owner} on the same cluster; nothing was deployed",
+                target.discriminator
+            );
+            Err(Failure::stalled(reason::OWNERSHIP_CONFLICT, message))
+        }
+    }
+}
+
+/// Ends `work` when time is up or the controller stops.
+async fn within<T>(
+    deadline: tokio::time::Instant,
+    spec: &KluctlDeploymentSpec,
+    cancel: &CancellationToken,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let limited = tokio::time::timeout_at(deadline, work);
+    match cancel.run_until_cancelled(limited).await {
+        None => Err(interrupted()),
+        Some(Ok(result)) => result,
+        Some(Err(_)) => {
+            let timeout = api::GoDuration(spec.timeout());
+            let message = format!("the project was not rendered within spec.timeout ({timeout})");
+            Err(Failure::retry(reason::PREPARE_FAILED, message))
+        }
+    }
+}
+
+fn interrupted() -> Failure {
+    Failure::new(reason::PREPARE_FAILED, Outlook::Interrupted, "the reconciliation was interrupted")
+}
+
+/// Fields that have no effect any more are told once per generation, not silently ignored.
+fn warn_of_deprecated_fields(pass: &Pass, spec: &KluctlDeploymentSpec) {
+    let seen = pass.status.condition(api::READY).and_then(|ready| ready.observed_generation);
+    if seen == Some(pass.generation) {
+        return;
+    }
+    let deprecated = [
+        (!spec.registry_secrets.is_empty(), "spec.registrySecrets"),
+        (spec.update_images, "spec.updateImages"),
+    ];
+    let events = deprecated.iter().filter(|(is_used, _)| *is_used).map(|(_, field)| Event {
+        severity: Severity::Error,
+        reason: reason::DEPRECATED_FIELD,
+        message: format!("{field} has no effect any more: image registries are not queried"),
+        finishes: false,
+        token: Token::Episode(pass.generation.to_string()),
+    });
+    pass.tell(events.collect());
+}

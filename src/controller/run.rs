@@ -1,0 +1,297 @@
+//! Puts the controller together and runs it: watches, leadership, dispatch, probes, shutdown.
+
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use futures::FutureExt;
+use tokio::{sync::Semaphore, task::JoinSet};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+
+use super::{
+    context::{Clusters, Context},
+    leader::{Election, Terms, lease_name},
+    metrics::Metrics,
+    notify::{self, FluxEvents, Notifier},
+    options::Options,
+    persist::ObjectStore,
+    probes,
+    reconcile::reconcile,
+    schedule::Requeue,
+    state::State,
+    turns::Turns,
+    watches::{Listed, Watches},
+};
+use crate::{
+    api::{self, GoDuration, NamespacedName, SourceKind},
+    artifact::{self, ArtifactError},
+    cluster::{
+        Cluster, ClusterOptions,
+        connect::{self, Clients, ConnectError, ConnectOptions},
+    },
+    engine::{Engine, Limits},
+    git::{self, GitError},
+    net::{self, NetError},
+};
+
+/// How long the other API group may take to be listed before work begins without it.
+const FOREIGN_PATIENCE: Duration = Duration::from_secs(30);
+/// How long runs get to write down that they were interrupted.
+const LAST_WRITES: Duration = Duration::from_secs(5);
+/// How long events get to leave at the end.
+const LAST_EVENTS: Duration = Duration::from_secs(5);
+
+/// Why the controller cannot run, or stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum ControllerError {
+    /// The cluster cannot be reached.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The HTTP client cannot be made.
+    #[error("the HTTP client cannot be made")]
+    Http(#[from] NetError),
+    /// The directory for artifacts cannot be used.
+    #[error(transparent)]
+    Artifacts(#[from] ArtifactError),
+    /// The directory for repositories cannot be used.
+    #[error(transparent)]
+    Repositories(#[from] GitError),
+    /// An address cannot be listened on.
+    #[error("{what} cannot be served at {address}")]
+    Listen {
+        /// What was to be served.
+        what: &'static str,
+        /// The address.
+        address: std::net::SocketAddr,
+        /// The system's message.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Another replica has the lease now.
+    #[error("the lease was lost")]
+    LeaseLost,
+}
+
+/// Runs the controller until `shutdown` fires. Then running reconciliations get the grace period to end; what is left is
+/// interrupted, events are sent, and the lease is given back last.
+///
+/// # Errors
+/// When it cannot start, or loses its lease.
+pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), ControllerError> {
+    let metrics = Arc::new(Metrics::new());
+    let state = Arc::new(State::default());
+    let background = CancellationToken::new();
+    let mut services = JoinSet::new();
+    let mut senders = JoinSet::new();
+
+    let own_config = connect::own_config(&options.own, &ConnectOptions::default()).await?;
+    let client = connect::client(own_config.clone(), None, &ConnectOptions::default())?;
+    let own = Cluster::new(client.clone(), ClusterOptions::default());
+    let watches = Watches {
+        cluster: own.clone(),
+        namespace: options.namespace.clone(),
+        label_selector: options.label_selector.clone(),
+        state: state.clone(),
+        metrics: metrics.clone(),
+        cancel: background.clone(),
+    };
+    let (listed, foreign_listed) = start_watches(&watches, &mut services);
+    start_listeners(&options, &metrics, &listed, &mut services, &background).await?;
+
+    let http = net::client(&net::ClientOptions::default())?;
+    let flux = options
+        .events_url
+        .clone()
+        .map(|url| FluxEvents::new(http.clone(), url, options.host.clone()));
+    let notifier = Notifier::start(&client, flux, metrics.clone(), &mut senders, &background);
+    let concurrency = options.concurrency.max(1);
+    let election = options.elects_leader.then(|| {
+        let name = lease_name(options.label_selector.as_deref());
+        Election::new(
+            client.clone(),
+            &options.controller_namespace,
+            name,
+            &options.host,
+            Terms::default(),
+        )
+    });
+    let context = Arc::new(Context {
+        clusters: Clusters::new(Clients::new(own_config, ConnectOptions::default())),
+        store: ObjectStore::new(client),
+        artifacts: artifact::Store::open(
+            &options.cache_dir.join("artifacts"),
+            http,
+            artifact::StoreLimits::default(),
+        )?,
+        repositories: git::Cache::open(
+            &options.cache_dir.join("repositories"),
+            git::CacheOptions::default(),
+        )?,
+        engine: Engine::new(Limits::for_cores(cores())),
+        lookups: Semaphore::new(concurrency * 4),
+        slots: Arc::new(Semaphore::new(concurrency)),
+        turns: Turns::default(),
+        interrupt: CancellationToken::new(),
+        own,
+        state,
+        notifier,
+        metrics,
+        options,
+    });
+    let result = lead(&context, election, (listed, foreign_listed), &shutdown).await;
+    drop(context);
+    notify::flush(senders, LAST_EVENTS).await;
+    background.cancel();
+    services.shutdown().await;
+    result
+}
+
+fn start_watches(watches: &Watches, services: &mut JoinSet<()>) -> (Listed, Listed) {
+    let (deployments, listed) = watches.deployments();
+    services.spawn(deployments);
+    let (foreign, foreign_listed) = watches.foreign();
+    services.spawn(foreign);
+    for kind in SourceKind::ALL {
+        services.spawn(watches.clone().sources(kind));
+    }
+    services.spawn(watches.clone().secrets());
+    (listed, foreign_listed)
+}
+
+async fn start_listeners(
+    options: &Options,
+    metrics: &Arc<Metrics>,
+    listed: &Listed,
+    services: &mut JoinSet<()>,
+    cancel: &CancellationToken,
+) -> Result<(), ControllerError> {
+    let listen = async |what: &'static str, address: std::net::SocketAddr| {
+        let listener = probes::bind(address).await;
+        let listener =
+            listener.map_err(|source| ControllerError::Listen { what, address, source })?;
+        let address = listener.local_addr().unwrap_or(address);
+        tracing::info!(%address, "serving {what}");
+        Ok::<_, ControllerError>(listener)
+    };
+    if let Some(address) = options.metrics_address {
+        let listener = listen("metrics", address).await?;
+        services.spawn(probes::serve_metrics(listener, metrics.clone(), cancel.clone()));
+    }
+    if let Some(address) = options.health_address {
+        let listener = listen("health probes", address).await?;
+        let listed = listed.clone();
+        let is_ready = Arc::new(move || *listed.borrow());
+        services.spawn(probes::serve_probes(listener, is_ready, cancel.clone()));
+    }
+    Ok(())
+}
+
+/// Works as long as this replica leads.
+async fn lead(
+    context: &Arc<Context>,
+    election: Option<Election>,
+    (mut listed, mut foreign_listed): (Listed, Listed),
+    shutdown: &CancellationToken,
+) -> Result<(), ControllerError> {
+    if let Some(election) = &election
+        && election.acquire(super::now, shutdown).await.is_none()
+    {
+        return Ok(());
+    }
+    context.metrics.leader(true);
+    let stop = shutdown.child_token();
+    let work = async {
+        // Nothing is deployed before it is known who else deploys.
+        let known = async {
+            let _all = listed.wait_for(|listed| *listed).await;
+            let foreign = foreign_listed.wait_for(|listed| *listed);
+            let _foreign = tokio::time::timeout(FOREIGN_PATIENCE, foreign).await;
+        };
+        if stop.run_until_cancelled(known).await.is_some() {
+            dispatch(context, &stop).await;
+        }
+    };
+    let Some(election) = election else {
+        work.await;
+        return Ok(());
+    };
+    let working_is_over = CancellationToken::new();
+    let holding = async {
+        let is_ours = election.hold(super::now, &working_is_over).await;
+        stop.cancel();
+        if !is_ours {
+            // Another replica works now: nothing may be changed any more.
+            context.interrupt.cancel();
+        }
+        is_ours
+    };
+    let working = async {
+        work.await;
+        working_is_over.cancel();
+    };
+    let (is_ours, ()) = tokio::join!(holding, working);
+    context.metrics.leader(false);
+    if !is_ours {
+        return Err(ControllerError::LeaseLost);
+    }
+    election.release(super::now()).await;
+    Ok(())
+}
+
+/// Hands out due objects until `stop` fires, then waits for the runs that are under way.
+async fn dispatch(context: &Arc<Context>, stop: &CancellationToken) {
+    let mut runs = JoinSet::new();
+    tracing::info!("reconciling");
+    while let Some(key) = stop.run_until_cancelled(context.state.next()).await {
+        while runs.try_join_next().is_some() {}
+        runs.spawn(work_on(context.clone(), key));
+        note_load(context);
+    }
+    tracing::info!(running = runs.len(), "stopping");
+    let all = async { while runs.join_next().await.is_some() {} };
+    if tokio::time::timeout(context.options.grace_period, all).await.is_ok() {
+        return;
+    }
+    tracing::warn!(running = runs.len(), "the grace period is over, interrupting what runs");
+    context.interrupt.cancel();
+    let all = async { while runs.join_next().await.is_some() {} };
+    if tokio::time::timeout(LAST_WRITES, all).await.is_err() {
+        runs.shutdown().await;
+    }
+}
+
+/// One run over one object. A panic is our defect: it is logged, and does not stop the others.
+async fn work_on(context: Arc<Context>, key: NamespacedName) {
+    let id = super::random_id();
+    let span = tracing::info_span!(
+        "reconcile",
+        controllerKind = api::KIND,
+        name = key.name,
+        namespace = key.namespace,
+        reconcileID = id,
+    );
+    let run = AssertUnwindSafe(reconcile(&context, &key, &id)).catch_unwind();
+    let next = run.instrument(span.clone()).await.unwrap_or_else(|_| {
+        let _entered = span.enter();
+        tracing::error!("internal error: the reconciliation panicked; please report this");
+        Requeue::Backoff(Duration::from_mins(5))
+    });
+    let delay = context.state.done(&key, next);
+    let _entered = span.enter();
+    match delay {
+        Some(delay) => tracing::debug!(
+            "next run in {}",
+            GoDuration(Duration::from_millis(u64::try_from(delay.as_millis()).unwrap_or(u64::MAX)))
+        ),
+        None => tracing::debug!("next run on change"),
+    }
+    note_load(&context);
+}
+
+fn note_load(context: &Context) {
+    let (queued, running) = context.state.load();
+    context.metrics.load(queued, running);
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}

@@ -1,0 +1,485 @@
+//! From how a reconciliation ended to conditions, status, events and the next run.
+//!
+//! Conditions follow Flux and kstatus: Ready is always there; Reconciling is there (and True) while work is under way or
+//! will be repeated; Stalled is there (and True) when only a change by a person helps. `observedGeneration` moves only when
+//! Ready is True or the object is Stalled, so that waiting tools neither give up early nor wait in vain.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::{
+    conditions::{Stamp, remove, shorten, shorten_to},
+    decide::last_deployment,
+    outcome::{CommandOutcome, Done, Ending, Facts, Failure, Outlook},
+    requests::Requests,
+    schedule::{self, Requeue},
+};
+use crate::api::{
+    Condition, ConditionStatus, GoDuration, KluctlDeploymentSpec, KluctlDeploymentStatus,
+    MAX_LISTED_FAILURES, OWNERSHIP_CONFLICT, ObjectFailure, READY, RECONCILING, STALLED, reason,
+};
+
+/// How serious an event is; notification-controller's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Severity {
+    /// A normal course of things.
+    Info,
+    /// Something failed.
+    Error,
+}
+
+/// What tells repeats of one event from a new one with the same text.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Token {
+    /// Every occurrence is news.
+    Always,
+    /// Repeats are the same news while this value stays.
+    Episode(String),
+}
+
+/// An event about the object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Event {
+    /// How serious.
+    pub severity: Severity,
+    /// Reason, as in conditions.
+    pub reason: &'static str,
+    /// Text.
+    pub message: String,
+    /// Whether the event tells the outcome of the revision to Git providers.
+    pub finishes: bool,
+    /// What tells it from repeats.
+    pub token: Token,
+}
+
+/// The object before the run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Before<'a> {
+    /// Generation of the spec.
+    pub generation: i64,
+    /// The spec; `None` when it could not be read.
+    pub spec: Option<&'a KluctlDeploymentSpec>,
+    /// The status.
+    pub status: &'a KluctlDeploymentStatus,
+    /// Open requests.
+    pub requests: &'a Requests,
+    /// Other objects that claim the same target.
+    pub rivals: &'a [String],
+}
+
+/// The run, besides its ending.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Run<'a> {
+    /// When it ended.
+    pub now: Timestamp,
+    /// How long it took.
+    pub took: Duration,
+    /// Its identity in the log.
+    pub id: &'a str,
+    /// Whether changes were only pretended.
+    pub dry_run: bool,
+    /// Pause of runs that wait for other objects.
+    pub waiting: Duration,
+    /// Factor around 1 for the next interval.
+    pub jitter: f64,
+}
+
+/// What follows from a run.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Summary {
+    /// The whole new status.
+    pub status: KluctlDeploymentStatus,
+    /// Events, oldest first.
+    pub events: Vec<Event>,
+    /// The next run.
+    pub next: Requeue,
+}
+
+/// Draws the conclusions of a run.
+pub(crate) fn summarize(
+    before: Before<'_>,
+    facts: &Facts,
+    ending: &Ending,
+    run: Run<'_>,
+) -> Summary {
+    let mut status = before.status.clone();
+    status.conditions.retain(|condition| condition.condition_type != "Healthy");
+    status.ready_for_migration = true;
+    handle_requests(&mut status, before.requests, ending);
+    if facts.revision.is_some() {
+        status.last_attempted_revision.clone_from(&facts.revision);
+        status.last_attempted_digest.clone_from(&facts.digest);
+    }
+    set_rivals(&mut status, before, run);
+    match ending {
+        Ending::Failed(failure) => summarize_failure(status, before, failure, run),
+        Ending::Done(done) => summarize_done(status, before, facts, done, run),
+    }
+}
+
+/// Takes over the tokens of requests that this run answered.
+fn handle_requests(status: &mut KluctlDeploymentStatus, requests: &Requests, ending: &Ending) {
+    let interrupted =
+        matches!(ending, Ending::Failed(failure) if failure.outlook == Outlook::Interrupted);
+    if interrupted {
+        return;
+    }
+    if requests.reconcile.is_some() {
+        status.last_handled_reconcile_at.clone_from(&requests.reconcile);
+    }
+    // A force is spent by the run that saw it, as with Flux. A deployment stays asked for until one took place.
+    if requests.force_seen.is_some() {
+        status.last_handled_force_at.clone_from(&requests.force_seen);
+    }
+    let deployed = matches!(ending, Ending::Done(Done { deploy: Some(_), .. }));
+    if deployed && requests.deploy.is_some() {
+        status.last_handled_deploy_at.clone_from(&requests.deploy);
+    }
+}
+
+fn set_rivals(status: &mut KluctlDeploymentStatus, before: Before<'_>, run: Run<'_>) {
+    status.rivals = before.rivals.to_vec();
+    if before.rivals.is_empty() {
+        remove(status, OWNERSHIP_CONFLICT);
+        return;
+    }
+    let stamp = Stamp { generation: before.generation, now: run.now };
+    let message = format!(
+        "the same discriminator on the same cluster is also managed by {}",
+        before.rivals.join(", ")
+    );
+    stamp.set(
+        status,
+        OWNERSHIP_CONFLICT,
+        ConditionStatus::True,
+        reason::OWNERSHIP_CONFLICT,
+        &message,
+    );
+}
+
+fn summarize_failure(
+    mut status: KluctlDeploymentStatus,
+    before: Before<'_>,
+    failure: &Failure,
+    run: Run<'_>,
+) -> Summary {
+    let next = schedule::after_failure(failure, before.spec, run.waiting);
+    if failure.outlook == Outlook::Interrupted {
+        return Summary { status, events: Vec::new(), next };
+    }
+    let is_repeat = status.condition(READY).is_some_and(|ready| {
+        ready.reason == failure.reason && ready.message == shorten(&failure.message)
+    });
+    let stamp = Stamp { generation: before.generation, now: run.now };
+    stamp.set(&mut status, READY, ConditionStatus::False, failure.reason, &failure.message);
+    if failure.outlook == Outlook::Stalled {
+        stamp.set(&mut status, STALLED, ConditionStatus::True, failure.reason, &failure.message);
+        remove(&mut status, RECONCILING);
+        status.observed_generation = before.generation;
+    } else {
+        set_retrying(stamp, &mut status, &failure.message);
+    }
+    let waits = failure.outlook == Outlook::Waiting;
+    let events = if is_repeat && (waits || failure.outlook == Outlook::Backoff) {
+        Vec::new()
+    } else {
+        vec![Event {
+            severity: if waits { Severity::Info } else { Severity::Error },
+            reason: failure.reason,
+            message: failure.message.clone(),
+            finishes: false,
+            token: episode(&status),
+        }]
+    };
+    Summary { status, events, next }
+}
+
+fn summarize_done(
+    mut status: KluctlDeploymentStatus,
+    before: Before<'_>,
+    facts: &Facts,
+    done: &Done,
+    run: Run<'_>,
+) -> Summary {
+    let Some(spec) = before.spec else {
+        return Summary { status, events: Vec::new(), next: Requeue::OnChange };
+    };
+    take_over(&mut status, spec, facts, done, run);
+    let verdict = verdict(&status, spec, facts, run.dry_run);
+    let was_ready = before.status.condition(READY).is_some_and(Condition::is_true);
+    let stamp = Stamp { generation: before.generation, now: run.now };
+    let ready = before.status.condition(READY);
+    let was_new = ready.is_none_or(|ready| ready.observed_generation != Some(before.generation));
+    match &verdict {
+        Verdict::Ready(message) => {
+            stamp.set(
+                &mut status,
+                READY,
+                ConditionStatus::True,
+                reason::RECONCILIATION_SUCCEEDED,
+                message,
+            );
+            remove(&mut status, RECONCILING);
+            status.observed_generation = before.generation;
+        }
+        Verdict::NotReady(reason, message) => {
+            stamp.set(&mut status, READY, ConditionStatus::False, reason, message);
+            set_retrying(stamp, &mut status, message);
+        }
+    }
+    remove(&mut status, STALLED);
+    let next = schedule::after_run(run.now, spec, &status, run.dry_run, run.jitter);
+
+    let mut events = Vec::new();
+    events.extend(done.deploy.as_ref().filter(|outcome| outcome.status.succeeded()).map(
+        |outcome| command_event(if outcome.status.dry_run { "dry run" } else { "deploy" }, outcome),
+    ));
+    events.extend(
+        done.prune
+            .as_ref()
+            .filter(|outcome| outcome.status.succeeded() && outcome.status.deleted_objects > 0)
+            .map(|outcome| command_event("prune", outcome)),
+    );
+    match &verdict {
+        Verdict::Ready(_) => {
+            let is_news = !was_ready
+                || was_new
+                || done.deploy.is_some()
+                || done.changed_something()
+                || before.requests.reconcile.is_some()
+                || before.status.last_attempted_revision != status.last_attempted_revision;
+            if is_news {
+                events.push(finished(run, next));
+            }
+        }
+        Verdict::NotReady(reason, message) => {
+            let is_repeat = ready
+                .is_some_and(|ready| ready.reason == *reason && ready.message == shorten(message));
+            let is_news = *done != Done::default() || was_new || !is_repeat;
+            if is_news {
+                events.push(Event {
+                    severity: Severity::Error,
+                    reason,
+                    message: message.clone(),
+                    finishes: false,
+                    token: episode(&status),
+                });
+            }
+        }
+    }
+    Summary { status, events, next }
+}
+
+/// Writes the results of this run over those of earlier ones.
+fn take_over(
+    status: &mut KluctlDeploymentStatus,
+    spec: &KluctlDeploymentSpec,
+    facts: &Facts,
+    done: &Done,
+    run: Run<'_>,
+) {
+    status.dependent_repositories.clone_from(&facts.repositories);
+    if let Some(deploy) = &done.deploy {
+        status.last_deploy_result = Some(deploy.status.clone());
+        status.raw_target = Some(raw_target(facts));
+    }
+    if let Some(prune) = &done.prune {
+        status.last_prune_result = Some(prune.status.clone());
+        status.survivors = limited(&prune.survivors);
+    }
+    if !spec.prune {
+        status.last_prune_result = None;
+        status.survivors.clear();
+    }
+    match (&done.validate, spec.validate) {
+        (_, false) => status.last_validate_result = None,
+        (Some(validate), true) => status.last_validate_result = Some(validate.status.clone()),
+        (None, true) => {}
+    }
+    if !run.dry_run && facts.discriminator.is_some() {
+        status.discriminator.clone_from(&facts.discriminator);
+        status.cluster_id.clone_from(&facts.cluster_id);
+        status.common_labels.clear();
+    }
+    // What failed is kept until the stage that found it has run again.
+    if *done != Done::default() {
+        let commands =
+            [&done.deploy, &done.prune].into_iter().flatten().map(|outcome| &outcome.failed);
+        let failed: Vec<_> = commands
+            .chain(done.validate.as_ref().map(|outcome| &outcome.failed))
+            .flatten()
+            .cloned()
+            .collect();
+        status.failed_objects_count = count(failed.len());
+        status.failed_objects = limited(&failed);
+    }
+    let deployed = last_deployment(status, run.dry_run)
+        .filter(|last| last.succeeded() && last.objects_hash == facts.objects_hash);
+    if deployed.is_some() && !run.dry_run {
+        status.last_applied_revision.clone_from(&facts.revision);
+        status.last_applied_origin_revision.clone_from(&facts.origin_revision);
+    }
+}
+
+enum Verdict {
+    Ready(String),
+    NotReady(&'static str, String),
+}
+
+/// Whether the last results, of this run or earlier ones, are what the spec asks for.
+fn verdict(
+    status: &KluctlDeploymentStatus,
+    spec: &KluctlDeploymentSpec,
+    facts: &Facts,
+    dry_run: bool,
+) -> Verdict {
+    let deploy = last_deployment(status, dry_run);
+    if let Some(failed) = deploy.filter(|last| !last.succeeded()) {
+        let text = failed.error.clone().unwrap_or_else(|| format!("{} errors", failed.errors));
+        return Verdict::NotReady(reason::DEPLOY_FAILED, format!("deploy failed: {text}"));
+    }
+    if spec.prune && schedule::prune_failed(status) {
+        let last = status.last_prune_result.as_ref();
+        let text = last
+            .and_then(|last| last.error.clone())
+            .unwrap_or_else(|| format!("{} objects still exist", status.survivors.len()));
+        return Verdict::NotReady(reason::PRUNE_FAILED, format!("prune failed: {text}"));
+    }
+    let validate = status.last_validate_result.as_ref().filter(|_| spec.validate);
+    if let Some(failed) = validate.filter(|last| !last.ready) {
+        let text = failed.error.clone().unwrap_or_else(|| format!("{} errors", failed.errors));
+        return Verdict::NotReady(reason::VALIDATE_FAILED, format!("validate failed: {text}"));
+    }
+    let revision = facts.revision.as_deref().unwrap_or("unknown");
+    Verdict::Ready(if dry_run {
+        format!("Dry run of revision: {revision}")
+    } else if deploy.is_none_or(|last| last.objects_hash == facts.objects_hash) {
+        format!("Applied revision: {revision}")
+    } else {
+        let applied = status.last_applied_revision.as_deref().unwrap_or("unknown");
+        format!(
+            "Applied revision: {applied}; revision {revision} differs and is not deployed because deployOnChanges is false"
+        )
+    })
+}
+
+/// The status while the run goes on: Reconciling says what happens. Ready turns Unknown when the outcome is open; a
+/// repetition of what is already in place leaves it alone, so that alerts on Ready do not flap.
+pub(crate) fn progress(
+    before: Before<'_>,
+    facts: &Facts,
+    message: &str,
+    is_repetition: bool,
+    now: Timestamp,
+) -> KluctlDeploymentStatus {
+    let mut status = before.status.clone();
+    if facts.revision.is_some() {
+        status.last_attempted_revision.clone_from(&facts.revision);
+        status.last_attempted_digest.clone_from(&facts.digest);
+    }
+    let stamp = Stamp { generation: before.generation, now };
+    if !is_repetition || status.condition(READY).is_none() {
+        let message = "Reconciliation in progress";
+        stamp.set(&mut status, READY, ConditionStatus::Unknown, reason::PROGRESSING, message);
+    }
+    stamp.set(&mut status, RECONCILING, ConditionStatus::True, reason::PROGRESSING, message);
+    remove(&mut status, STALLED);
+    status
+}
+
+/// The status of a suspended object: only the answer to a request changes (Flux does the same).
+pub(crate) fn suspended(
+    status: &KluctlDeploymentStatus,
+    requests: &Requests,
+) -> KluctlDeploymentStatus {
+    let mut status = status.clone();
+    if requests.reconcile.is_some() {
+        status.last_handled_reconcile_at.clone_from(&requests.reconcile);
+    }
+    if requests.force_seen.is_some() {
+        status.last_handled_force_at.clone_from(&requests.force_seen);
+    }
+    status
+}
+
+fn finished(run: Run<'_>, next: Requeue) -> Event {
+    let took =
+        GoDuration(Duration::from_millis(u64::try_from(run.took.as_millis()).unwrap_or(u64::MAX)));
+    let next = match next {
+        Requeue::After(delay) | Requeue::Backoff(delay) => {
+            format!(", next run in {}", GoDuration(Duration::from_secs(delay.as_secs())))
+        }
+        Requeue::OnChange => String::new(),
+    };
+    Event {
+        severity: Severity::Info,
+        reason: reason::RECONCILIATION_SUCCEEDED,
+        message: format!("Reconciliation finished in {took}{next}"),
+        finishes: true,
+        token: Token::Always,
+    }
+}
+
+/// `deploy succeeded. 3 new objects. …`, the reference's grammar.
+fn command_event(command: &str, outcome: &CommandOutcome) -> Event {
+    let status = &outcome.status;
+    let mut message = format!("{command} succeeded.");
+    for (number, what) in [
+        (status.new_objects, "new objects"),
+        (status.changed_objects, "changed objects"),
+        (status.hook_objects, "hooks run"),
+        (status.deleted_objects, "deleted objects"),
+        (status.orphan_objects, "orphan objects"),
+        (status.warnings, "warnings"),
+    ] {
+        if number > 0 {
+            message.push_str(&format!(" {number} {what}."));
+        }
+    }
+    for warning in outcome.warnings.iter().take(5) {
+        message.push_str(&format!("\nwarning: {warning}"));
+    }
+    Event {
+        severity: Severity::Info,
+        reason: reason::RECONCILIATION_SUCCEEDED,
+        message,
+        finishes: false,
+        token: Token::Always,
+    }
+}
+
+/// Repeats of a failure are one piece of news as long as Ready has not been True in between.
+fn episode(status: &KluctlDeploymentStatus) -> Token {
+    let since = status.condition(READY).map(|ready| ready.last_transition_time.0.to_string());
+    Token::Episode(since.unwrap_or_default())
+}
+
+fn set_retrying(stamp: Stamp, status: &mut KluctlDeploymentStatus, message: &str) {
+    stamp.set(status, RECONCILING, ConditionStatus::True, reason::PROGRESSING_WITH_RETRY, message);
+    remove(status, STALLED);
+}
+
+fn limited(failures: &[ObjectFailure]) -> Vec<ObjectFailure> {
+    let listed = failures.iter().take(MAX_LISTED_FAILURES);
+    listed.map(|f| ObjectFailure { message: shorten_to(&f.message, 1_000), ..f.clone() }).collect()
+}
+
+fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// The parts of the target that are safe to show: args may hold what came from Secrets.
+fn raw_target(facts: &Facts) -> String {
+    let parts = [
+        ("name", &facts.target),
+        ("context", &facts.context),
+        ("discriminator", &facts.discriminator),
+    ];
+    let target = parts
+        .into_iter()
+        .filter_map(|(key, value)| Some((key.to_owned(), serde_json::Value::from(value.clone()?))))
+        .collect();
+    let target = serde_json::Value::Object(target);
+    crate::yaml::emit(&target)
+}

@@ -1,0 +1,478 @@
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{
+    super::{
+        outcome::{CommandOutcome, Done, Ending, Facts, Failure, Outlook, ValidateOutcome},
+        requests::Requests,
+        schedule::Requeue,
+        summarize::{Before, Run, Severity, Summary, Token, progress, summarize, suspended},
+    },
+    at, deployed, failed_deployment, spec, validated,
+};
+use crate::api::{
+    CommandStatus, ConditionStatus, KluctlDeploymentStatus, OWNERSHIP_CONFLICT, ObjectFailure,
+    READY, RECONCILING, STALLED, ValidateStatus, broken_rules, reason,
+};
+
+const GENERATION: i64 = 1;
+
+struct Case {
+    spec: Value,
+    status: KluctlDeploymentStatus,
+    generation: i64,
+    requests: Requests,
+    rivals: Vec<String>,
+    revision: &'static str,
+    hash: &'static str,
+    dry_run: bool,
+    now: i64,
+}
+
+impl Default for Case {
+    fn default() -> Self {
+        Self {
+            spec: json!({}),
+            status: KluctlDeploymentStatus {
+                observed_generation: -1,
+                ..KluctlDeploymentStatus::default()
+            },
+            generation: GENERATION,
+            requests: Requests::default(),
+            rivals: Vec::new(),
+            revision: "main@sha1:aa",
+            hash: "h1",
+            dry_run: false,
+            now: 0,
+        }
+    }
+}
+
+impl Case {
+    /// Summarizes, and checks what must hold after every run.
+    fn end(&self, ending: &Ending) -> Summary {
+        let spec = spec(&self.spec);
+        let before = Before {
+            generation: self.generation,
+            spec: Some(&spec),
+            status: &self.status,
+            requests: &self.requests,
+            rivals: &self.rivals,
+        };
+        let facts = Facts {
+            revision: Some(self.revision.to_owned()),
+            digest: Some("sha256:dd".to_owned()),
+            discriminator: Some("shop-prod".to_owned()),
+            cluster_id: Some("uid".to_owned()),
+            objects_hash: Some(self.hash.to_owned()),
+            target: Some("prod".to_owned()),
+            ..Facts::default()
+        };
+        let run = Run {
+            now: at(self.now),
+            took: Duration::from_millis(1234),
+            id: "id",
+            dry_run: self.dry_run,
+            waiting: Duration::from_secs(30),
+            jitter: 1.0,
+        };
+        let summary = summarize(before, &facts, ending, run);
+        let broken = broken_rules(&summary.status, self.generation);
+        let interrupted = matches!(ending, Ending::Failed(f) if f.outlook == Outlook::Interrupted);
+        assert!(broken.is_empty() || interrupted, "{broken:?} {:?}", summary.status.conditions);
+        summary
+    }
+
+    /// The same object later, as `summary` left it.
+    fn later(self, summary: &Summary, now: i64) -> Self {
+        Self { status: summary.status.clone(), now, ..self }
+    }
+}
+
+fn done(deploy: Option<CommandStatus>, validate: Option<ValidateStatus>) -> Ending {
+    let failed = |errors: i64| match errors {
+        0 => Vec::new(),
+        _ => vec![ObjectFailure {
+            kind: "Deployment".into(),
+            name: "web".into(),
+            ..ObjectFailure::default()
+        }],
+    };
+    Ending::Done(Done {
+        deploy: deploy.map(|status| CommandOutcome {
+            failed: failed(status.errors),
+            status,
+            survivors: Vec::new(),
+            warnings: Vec::new(),
+        }),
+        prune: None,
+        validate: validate.map(|status| ValidateOutcome { failed: failed(status.errors), status }),
+    })
+}
+
+fn nothing_due() -> Ending {
+    Ending::Done(Done::default())
+}
+
+fn shown(summary: &Summary) -> String {
+    let short = |status| match status {
+        ConditionStatus::True => "True",
+        ConditionStatus::False => "False",
+        ConditionStatus::Unknown => "Unknown",
+    };
+    let conditions = summary.status.conditions.iter();
+    let parts: Vec<_> = conditions
+        .map(|c| format!("{}={} {}: {}", c.condition_type, short(c.status), c.reason, c.message))
+        .collect();
+    parts.join("; ")
+}
+
+fn texts(summary: &Summary) -> Vec<&str> {
+    summary.events.iter().map(|event| event.message.as_str()).collect()
+}
+
+#[test]
+fn a_first_good_deployment() {
+    let created = CommandStatus { new_objects: 3, ..deployed(0, "h1") };
+    let summary = Case::default().end(&done(Some(created), Some(validated(0, true))));
+    assert_eq!(
+        shown(&summary),
+        "Ready=True ReconciliationSucceeded: Applied revision: main@sha1:aa"
+    );
+    let status = &summary.status;
+    assert_eq!(status.observed_generation, GENERATION);
+    assert_eq!(status.last_applied_revision.as_deref(), Some("main@sha1:aa"));
+    assert_eq!(status.last_attempted_revision.as_deref(), Some("main@sha1:aa"));
+    assert_eq!(status.last_attempted_digest.as_deref(), Some("sha256:dd"));
+    assert_eq!(status.discriminator.as_deref(), Some("shop-prod"));
+    assert_eq!(status.cluster_id.as_deref(), Some("uid"));
+    assert_eq!(status.raw_target.as_deref(), Some("discriminator: shop-prod\nname: prod\n"));
+    assert!(status.ready_for_migration);
+    assert_eq!(
+        texts(&summary),
+        [
+            "deploy succeeded. 3 new objects.",
+            "Reconciliation finished in 1.234s, next run in 10m0s"
+        ]
+    );
+    assert!(summary.events[1].finishes && !summary.events[0].finishes);
+    assert_eq!(summary.events[1].token, Token::Always);
+    assert_eq!(summary.next, Requeue::After(Duration::from_mins(10)));
+}
+
+#[test]
+fn at_rest_nothing_changes_and_nobody_is_told() {
+    let first = Case::default();
+    let summary = first.end(&done(Some(deployed(0, "h1")), Some(validated(0, true))));
+    let second = first.later(&summary, 100);
+    let again = second.end(&nothing_due());
+    assert_eq!(again.status, summary.status, "no write, transition times stay");
+    assert!(again.events.is_empty());
+    assert_eq!(again.next, Requeue::After(Duration::from_secs(500)), "the next validation");
+}
+
+#[test]
+fn a_new_revision_without_changes_is_applied_and_told_to_git() {
+    let first = Case::default();
+    let summary = first.end(&done(Some(deployed(0, "h1")), Some(validated(0, true))));
+    let next = Case { revision: "main@sha1:bb", ..first.later(&summary, 100) };
+    let after = next.end(&nothing_due());
+    assert_eq!(after.status.last_applied_revision.as_deref(), Some("main@sha1:bb"));
+    assert_eq!(shown(&after), "Ready=True ReconciliationSucceeded: Applied revision: main@sha1:bb");
+    assert_eq!(after.events.len(), 1);
+    assert!(after.events[0].finishes);
+}
+
+#[test]
+fn changes_that_are_not_to_be_deployed_are_named() {
+    let first = Case { spec: json!({ "deployOnChanges": false }), ..Case::default() };
+    let summary = first.end(&done(Some(deployed(0, "h1")), Some(validated(0, true))));
+    let next = Case { revision: "main@sha1:bb", hash: "h2", ..first.later(&summary, 100) };
+    let after = next.end(&nothing_due());
+    assert_eq!(after.status.last_applied_revision.as_deref(), Some("main@sha1:aa"));
+    assert!(shown(&after).contains("revision main@sha1:bb differs and is not deployed"));
+}
+
+#[test]
+fn ready_is_never_true_when_a_step_failed() {
+    let survivor =
+        ObjectFailure { kind: "Pod".into(), name: "p".into(), ..ObjectFailure::default() };
+    let prune_failed = Ending::Done(Done {
+        deploy: Some(CommandOutcome {
+            status: deployed(0, "h1"),
+            failed: Vec::new(),
+            survivors: Vec::new(),
+            warnings: Vec::new(),
+        }),
+        prune: Some(CommandOutcome {
+            status: deployed(0, "h1"),
+            failed: Vec::new(),
+            survivors: vec![survivor],
+            warnings: Vec::new(),
+        }),
+        validate: None,
+    });
+    for (ending, expected) in [
+        (
+            done(Some(failed_deployment(0, "h1")), None),
+            "DeployFailed: deploy failed: apps/Deployment/web: denied",
+        ),
+        (
+            done(Some(deployed(0, "h1")), Some(validated(0, false))),
+            "ValidateFailed: validate failed: apps/Deployment/web: 0 of 1 replicas are ready",
+        ),
+        (prune_failed, "PruneFailed: prune failed: 1 objects still exist"),
+    ] {
+        let case = Case { spec: json!({ "prune": true }), ..Case::default() };
+        let summary = case.end(&ending);
+        let (reason, message) = expected.split_once(": ").unwrap();
+        assert_eq!(
+            shown(&summary),
+            format!("Ready=False {expected}; Reconciling=True ProgressingWithRetry: {message}")
+        );
+        assert_eq!(summary.status.observed_generation, -1, "the generation is not settled");
+        assert_eq!(summary.next, Requeue::After(Duration::from_mins(1)), "retryInterval");
+        let error = summary.events.last().unwrap();
+        assert_eq!((error.severity, error.reason), (Severity::Error, reason));
+        assert!(!summary.events.iter().any(|event| event.finishes));
+
+        // A pass before the retry, with nothing due, keeps saying so, without another event.
+        let quiet = case.later(&summary, 10).end(&nothing_due());
+        assert_eq!(quiet.status, summary.status);
+        assert!(quiet.events.is_empty());
+    }
+}
+
+#[test]
+fn a_failed_deployment_does_not_count_as_applied() {
+    let first = Case::default();
+    let summary = first.end(&done(Some(deployed(0, "h1")), Some(validated(0, true))));
+    let next = Case { revision: "main@sha1:bb", hash: "h2", ..first.later(&summary, 100) };
+    let failed = next.end(&done(Some(failed_deployment(100, "h2")), None));
+    assert_eq!(failed.status.last_applied_revision.as_deref(), Some("main@sha1:aa"));
+    assert_eq!(failed.status.last_attempted_revision.as_deref(), Some("main@sha1:bb"));
+    assert_eq!(failed.status.failed_objects_count, 1);
+    assert_eq!(failed.status.failed_objects[0].name, "web");
+    let next = next.later(&failed, 200);
+    let good = next.end(&done(Some(deployed(200, "h2")), Some(validated(200, true))));
+    assert_eq!(good.status.last_applied_revision.as_deref(), Some("main@sha1:bb"));
+    assert_eq!(good.status.failed_objects_count, 0);
+    assert!(good.status.failed_objects.is_empty());
+}
+
+#[test]
+fn many_failures_are_listed_up_to_twenty_and_counted_beyond() {
+    let failure = |n: usize| ObjectFailure {
+        kind: "Pod".into(),
+        name: format!("p{n}"),
+        message: "x".repeat(5000),
+        ..ObjectFailure::default()
+    };
+    let ending = Ending::Done(Done {
+        deploy: Some(CommandOutcome {
+            status: failed_deployment(0, "h1"),
+            failed: (0..35).map(failure).collect(),
+            survivors: Vec::new(),
+            warnings: Vec::new(),
+        }),
+        ..Done::default()
+    });
+    let status = Case::default().end(&ending).status;
+    assert_eq!(status.failed_objects_count, 35);
+    assert_eq!(status.failed_objects.len(), 20);
+    assert!(status.failed_objects[0].message.len() < 1100);
+}
+
+#[test]
+fn early_failures() {
+    let rows = [
+        (
+            Failure::stalled(reason::ACCESS_DENIED, "not allowed"),
+            "Ready=False AccessDenied: not allowed; Stalled=True AccessDenied: not allowed",
+            Some(Severity::Error),
+            Requeue::OnChange,
+            GENERATION,
+        ),
+        (
+            Failure::waiting(reason::ARTIFACT_FAILED, "no artifact yet"),
+            "Ready=False ArtifactFailed: no artifact yet; Reconciling=True ProgressingWithRetry: no artifact yet",
+            Some(Severity::Info),
+            Requeue::After(Duration::from_secs(30)),
+            -1,
+        ),
+        (
+            Failure::retry(reason::PREPARE_FAILED, "deployment.yaml:1:1: x"),
+            "Ready=False PrepareFailed: deployment.yaml:1:1: x; Reconciling=True ProgressingWithRetry: deployment.yaml:1:1: x",
+            Some(Severity::Error),
+            Requeue::After(Duration::from_mins(1)),
+            -1,
+        ),
+        (
+            Failure::new(reason::DEPLOY_FAILED, Outlook::Backoff, "503"),
+            "Ready=False DeployFailed: 503; Reconciling=True ProgressingWithRetry: 503",
+            Some(Severity::Error),
+            Requeue::Backoff(Duration::from_mins(1)),
+            -1,
+        ),
+        (
+            Failure::new(reason::DEPLOY_FAILED, Outlook::Interrupted, "shutting down"),
+            "",
+            None,
+            Requeue::After(Duration::ZERO),
+            -1,
+        ),
+    ];
+    for (failure, conditions, severity, next, observed) in rows {
+        let summary = Case::default().end(&Ending::Failed(failure.clone()));
+        assert_eq!(shown(&summary), conditions);
+        assert_eq!(summary.events.first().map(|event| event.severity), severity, "{failure:?}");
+        assert_eq!(summary.next, next);
+        assert_eq!(summary.status.observed_generation, observed);
+        assert_eq!(summary.status.last_deploy_result, None);
+    }
+}
+
+#[test]
+fn waiting_is_told_once_and_errors_are_one_episode() {
+    let wait = Ending::Failed(Failure::waiting(reason::DEPENDENCY_NOT_READY, "b is not ready"));
+    let first = Case::default();
+    let summary = first.end(&wait);
+    assert_eq!(texts(&summary), ["b is not ready"]);
+    let second = first.later(&summary, 30);
+    assert!(texts(&second.end(&wait)).is_empty());
+    let other = Ending::Failed(Failure::waiting(reason::DEPENDENCY_NOT_READY, "c is not ready"));
+    assert_eq!(texts(&second.end(&other)), ["c is not ready"], "another text is news");
+
+    let fail = Ending::Failed(Failure::retry(reason::PREPARE_FAILED, "broken"));
+    let first = Case::default();
+    let failed = first.end(&fail);
+    let second = first.later(&failed, 60);
+    let failed_again = second.end(&fail);
+    assert_eq!(failed.events[0].token, failed_again.events[0].token, "repeats fold");
+    let third = second.later(&failed_again, 120);
+    let good = third.end(&done(Some(deployed(120, "h1")), Some(validated(120, true))));
+    let fourth = third.later(&good, 180);
+    let relapse = fourth.end(&fail);
+    assert_ne!(relapse.events[0].token, failed.events[0].token, "a relapse is news");
+}
+
+#[test]
+fn stalled_goes_away_with_its_cause() {
+    let first = Case::default();
+    let stalled = first.end(&Ending::Failed(Failure::stalled(reason::INVALID_SPEC, "x")));
+    assert!(stalled.status.condition(STALLED).is_some());
+    let second = Case { generation: 2, ..first.later(&stalled, 10) };
+    let mut good = deployed(10, "h1");
+    good.generation = Some(2);
+    let good = second.end(&done(Some(good), Some(validated(10, true))));
+    assert_eq!(shown(&good), "Ready=True ReconciliationSucceeded: Applied revision: main@sha1:aa");
+}
+
+#[test]
+fn requests_are_answered_also_by_failures_but_a_deployment_stays_asked_for() {
+    let asking = || Case {
+        requests: Requests {
+            reconcile: Some("r".into()),
+            deploy: Some("d".into()),
+            force: true,
+            force_seen: Some("r".into()),
+        },
+        ..Case::default()
+    };
+    let failed = asking().end(&Ending::Failed(Failure::retry(reason::PREPARE_FAILED, "x"))).status;
+    assert_eq!(failed.last_handled_reconcile_at.as_deref(), Some("r"));
+    assert_eq!(failed.last_handled_force_at.as_deref(), Some("r"));
+    assert_eq!(failed.last_handled_deploy_at, None);
+    let good = asking().end(&done(Some(deployed(0, "h1")), None)).status;
+    assert_eq!(good.last_handled_deploy_at.as_deref(), Some("d"));
+    let tried = asking().end(&done(Some(failed_deployment(0, "h1")), None)).status;
+    assert_eq!(
+        tried.last_handled_deploy_at.as_deref(),
+        Some("d"),
+        "it took place, and is retried as a failure"
+    );
+    let interrupted = Failure::new(reason::DEPLOY_FAILED, Outlook::Interrupted, "");
+    assert_eq!(asking().end(&Ending::Failed(interrupted)).status.last_handled_reconcile_at, None);
+
+    let answer = suspended(&KluctlDeploymentStatus::default(), &asking().requests);
+    assert_eq!(answer.last_handled_reconcile_at.as_deref(), Some("r"));
+    assert_eq!(answer.last_handled_deploy_at, None, "nothing is deployed while suspended");
+    assert!(answer.conditions.is_empty());
+}
+
+#[test]
+fn a_dry_run_records_itself_and_nothing_else() {
+    let dry = CommandStatus { dry_run: true, changed_objects: 2, ..deployed(0, "h1") };
+    let case = Case { dry_run: true, ..Case::default() };
+    let summary = case.end(&done(Some(dry), Some(validated(0, true))));
+    assert_eq!(
+        shown(&summary),
+        "Ready=True ReconciliationSucceeded: Dry run of revision: main@sha1:aa"
+    );
+    assert_eq!(summary.status.last_applied_revision, None);
+    assert_eq!(summary.status.discriminator, None);
+    assert_eq!(texts(&summary)[0], "dry run succeeded. 2 changed objects.");
+}
+
+#[test]
+fn results_of_switched_off_stages_are_cleared() {
+    let status = KluctlDeploymentStatus {
+        last_deploy_result: Some(deployed(0, "h1")),
+        last_prune_result: Some(failed_deployment(0, "h1")),
+        survivors: vec![ObjectFailure::default()],
+        last_validate_result: Some(validated(0, false)),
+        ..KluctlDeploymentStatus::default()
+    };
+    let case = Case { spec: json!({ "validate": false }), status, ..Case::default() };
+    let summary = case.end(&nothing_due());
+    assert!(shown(&summary).starts_with("Ready=True"));
+    assert_eq!(summary.status.last_prune_result, None);
+    assert_eq!(summary.status.last_validate_result, None);
+    assert!(summary.status.survivors.is_empty());
+}
+
+#[test]
+fn rivals_are_listed_on_owner_and_contender() {
+    let case =
+        Case { rivals: vec!["KluctlDeployment.gitops.kluctl.io ns/b".into()], ..Case::default() };
+    let owner = case.end(&done(Some(deployed(0, "h1")), Some(validated(0, true))));
+    let conflict = owner.status.condition(OWNERSHIP_CONFLICT).unwrap();
+    assert!(conflict.message.contains("gitops.kluctl.io ns/b"));
+    assert!(owner.status.condition(READY).unwrap().is_true());
+    assert_eq!(owner.status.rivals.len(), 1);
+    let alone = Case { rivals: Vec::new(), ..case.later(&owner, 10) }.end(&nothing_due());
+    assert!(alone.status.condition(OWNERSHIP_CONFLICT).is_none() && alone.status.rivals.is_empty());
+}
+
+#[test]
+fn progress_leaves_ready_alone_when_something_is_only_repeated() {
+    let first = Case::default();
+    let summary = first.end(&done(Some(deployed(0, "h1")), Some(validated(0, true))));
+    let object = spec(&json!({}));
+    let before = Before {
+        generation: GENERATION,
+        spec: Some(&object),
+        status: &summary.status,
+        requests: &Requests::default(),
+        rivals: &[],
+    };
+    let ready = |repetition| {
+        let status = progress(before, &Facts::default(), "Applying", repetition, at(50));
+        let reconciling = status.condition(RECONCILING).unwrap();
+        assert!(reconciling.is_true() && reconciling.message == "Applying");
+        (status.condition(READY).unwrap().status, broken_rules(&status, GENERATION))
+    };
+    assert_eq!(ready(true), (ConditionStatus::True, Vec::new()));
+    assert_eq!(ready(false), (ConditionStatus::Unknown, Vec::new()));
+}
+
+#[test]
+fn long_messages_are_cut_at_a_character() {
+    let text = "ä".repeat(20_000);
+    let summary =
+        Case::default().end(&Ending::Failed(Failure::retry(reason::PREPARE_FAILED, text)));
+    let ready = summary.status.condition(READY).unwrap();
+    assert_eq!(ready.message.len(), 20_003);
+    assert!(ready.message.ends_with("ä..."));
+}

@@ -1,0 +1,52 @@
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError, Weak},
+};
+
+use tokio::sync::OwnedMutexGuard;
+
+use super::ownership::Target;
+
+/// One run at a time per target, whoever owns it. Claims see to it that there is one owner; this covers the moment in which
+/// the owner changes while its run is still coming to an end.
+#[derive(Default)]
+pub(crate) struct Turns {
+    locks: Mutex<HashMap<Target, Weak<tokio::sync::Mutex<()>>>>,
+}
+
+impl Turns {
+    /// Waits until nobody else works on `target`; it stays so while the guard lives.
+    pub(crate) async fn wait_for(&self, target: &Target) -> OwnedMutexGuard<()> {
+        let lock = {
+            let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+            locks.retain(|_, lock| lock.strong_count() > 0);
+            let found = locks.get(target).and_then(Weak::upgrade);
+            found.unwrap_or_else(|| {
+                let lock = Arc::default();
+                locks.insert(target.clone(), Arc::downgrade(&lock));
+                lock
+            })
+        };
+        lock.lock_owned().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn one_run_per_target_at_a_time() {
+        let turns = Turns::default();
+        let target = |name: &str| Target { cluster_id: "c".into(), discriminator: name.into() };
+        let first = turns.wait_for(&target("a")).await;
+        let _other = turns.wait_for(&target("b")).await;
+        let brief = Duration::from_millis(10);
+        assert!(tokio::time::timeout(brief, turns.wait_for(&target("a"))).await.is_err());
+        drop(first);
+        assert!(tokio::time::timeout(brief, turns.wait_for(&target("a"))).await.is_ok());
+        assert_eq!(turns.locks.lock().unwrap().len(), 2);
+    }
+}
