@@ -98,7 +98,6 @@ impl Pass {
         let run = Run {
             now: super::now(),
             took,
-            id: &self.id,
             dry_run: self.is_dry_run(),
             waiting: self.context.options.requeue_dependency,
             jitter: self.jitter(),

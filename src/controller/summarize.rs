@@ -70,13 +70,11 @@ pub(crate) struct Before<'a> {
 
 /// The run, besides its ending.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Run<'a> {
+pub(crate) struct Run {
     /// When it ended.
     pub now: Timestamp,
     /// How long it took.
     pub took: Duration,
-    /// Its identity in the log.
-    pub id: &'a str,
     /// Whether changes were only pretended.
     pub dry_run: bool,
     /// Pause of runs that wait for other objects.
@@ -97,12 +95,7 @@ pub(crate) struct Summary {
 }
 
 /// Draws the conclusions of a run.
-pub(crate) fn summarize(
-    before: Before<'_>,
-    facts: &Facts,
-    ending: &Ending,
-    run: Run<'_>,
-) -> Summary {
+pub(crate) fn summarize(before: Before<'_>, facts: &Facts, ending: &Ending, run: Run) -> Summary {
     let mut status = before.status.clone();
     status.conditions.retain(|condition| condition.condition_type != "Healthy");
     status.ready_for_migration = true;
@@ -138,7 +131,7 @@ fn handle_requests(status: &mut KluctlDeploymentStatus, requests: &Requests, end
     }
 }
 
-fn set_rivals(status: &mut KluctlDeploymentStatus, before: Before<'_>, run: Run<'_>) {
+fn set_rivals(status: &mut KluctlDeploymentStatus, before: Before<'_>, run: Run) {
     status.rivals = before.rivals.to_vec();
     if before.rivals.is_empty() {
         remove(status, OWNERSHIP_CONFLICT);
@@ -162,7 +155,7 @@ fn summarize_failure(
     mut status: KluctlDeploymentStatus,
     before: Before<'_>,
     failure: &Failure,
-    run: Run<'_>,
+    run: Run,
 ) -> Summary {
     let next = schedule::after_failure(failure, before.spec, run.waiting);
     if failure.outlook == Outlook::Interrupted {
@@ -200,7 +193,7 @@ fn summarize_done(
     before: Before<'_>,
     facts: &Facts,
     done: &Done,
-    run: Run<'_>,
+    run: Run,
 ) -> Summary {
     let Some(spec) = before.spec else {
         return Summary { status, events: Vec::new(), next: Requeue::OnChange };
@@ -277,7 +270,7 @@ fn take_over(
     spec: &KluctlDeploymentSpec,
     facts: &Facts,
     done: &Done,
-    run: Run<'_>,
+    run: Run,
 ) {
     status.dependent_repositories.clone_from(&facts.repositories);
     if let Some(deploy) = &done.deploy {
@@ -403,7 +396,7 @@ pub(crate) fn suspended(
     status
 }
 
-fn finished(run: Run<'_>, next: Requeue) -> Event {
+fn finished(run: Run, next: Requeue) -> Event {
     let took =
         GoDuration(Duration::from_millis(u64::try_from(run.took.as_millis()).unwrap_or(u64::MAX)));
     let next = match next {

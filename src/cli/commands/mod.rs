@@ -1,5 +1,6 @@
 //! One file per command.
 
+mod controller_run;
 mod deploy;
 mod list_images;
 mod list_targets;
@@ -10,6 +11,9 @@ use super::{Environment, Failure, Report, output, session};
 /// The commands.
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Command {
+    /// Run the controller
+    #[command(subcommand)]
+    Controller(controller_run::Controller),
     /// Render a target and deploy it
     Deploy(Box<deploy::Deploy>),
     /// List the images that `images.get_image` was asked for
@@ -29,6 +33,9 @@ pub(super) fn run(
     report: Report,
 ) -> Result<(), Failure> {
     match command {
+        Command::Controller(controller_run::Controller::Run(command)) => {
+            controller_run::run(*command, environment)
+        }
         Command::Version => Ok(output::to_stdout(concat!(env!("CARGO_PKG_VERSION"), "\n"))?),
         Command::Render(command) => session::run(command.project.timeout, |cancel| {
             render::run(*command, environment, report, cancel)

@@ -21,6 +21,6 @@ pub(super) use target::TargetFlags;
 use crate::api::GoDuration;
 
 /// Reads a duration as Go writes it.
-fn duration(text: &str) -> Result<std::time::Duration, String> {
+pub(in crate::cli) fn duration(text: &str) -> Result<std::time::Duration, String> {
     text.parse::<GoDuration>().map(|duration| duration.0).map_err(|error| error.to_string())
 }

@@ -72,7 +72,6 @@ impl Case {
         let run = Run {
             now: at(self.now),
             took: Duration::from_millis(1234),
-            id: "id",
             dry_run: self.dry_run,
             waiting: Duration::from_secs(30),
             jitter: 1.0,
