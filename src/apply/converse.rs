@@ -40,6 +40,8 @@ pub(super) struct Verdict {
     pub(super) result: Result<Applied, String>,
     /// Remarks of the API server and of the way there.
     pub(super) warnings: Vec<String>,
+    /// Whether the API server could not be reached.
+    pub(super) unreachable: bool,
 }
 
 /// The mutable side of a conversation.
@@ -52,6 +54,7 @@ struct Talk<'a> {
     lacks_namespace: bool,
     live: Option<Arc<Object>>,
     warnings: Vec<String>,
+    unreachable: bool,
 }
 
 impl Conversation<'_> {
@@ -60,7 +63,8 @@ impl Conversation<'_> {
         let object = &self.target.object;
         if object.name().is_empty() {
             let message = "metadata.name is required: metadata.generateName does not work with server-side apply";
-            return Verdict { result: Err(message.to_owned()), warnings: Vec::new() };
+            let result = Err(message.to_owned());
+            return Verdict { result, warnings: Vec::new(), unreachable: false };
         }
         let mut talk = Talk {
             it: self,
@@ -70,6 +74,7 @@ impl Conversation<'_> {
             lacks_namespace: self.lacks_namespace,
             live: self.target.live.clone(),
             warnings: Vec::new(),
+            unreachable: false,
         };
         let result = tokio::select! {
             biased;
@@ -82,6 +87,7 @@ impl Conversation<'_> {
         Verdict {
             result: result.map_err(mask),
             warnings: talk.warnings.into_iter().map(mask).collect(),
+            unreachable: talk.unreachable,
         }
     }
 
@@ -147,6 +153,7 @@ impl Talk<'_> {
                     return Ok(target.object.clone());
                 }
                 Step::Fail { message } => {
+                    self.unreachable = state.unreachable;
                     self.warnings.append(&mut state.warnings);
                     return Err(message);
                 }

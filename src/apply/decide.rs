@@ -109,6 +109,8 @@ pub struct State {
     /// The first refusal, which a later one must not hide.
     refusal: Option<String>,
     seed: u64,
+    /// Whether the API server could not be reached, so that there is no use in trying other objects.
+    pub unreachable: bool,
     /// Remarks for the user that came up on the way.
     pub warnings: Vec<String>,
 }
@@ -131,6 +133,7 @@ impl State {
             conflicts: Vec::new(),
             refusal: None,
             seed,
+            unreachable: false,
             warnings: Vec::new(),
         }
     }
@@ -164,6 +167,7 @@ pub fn next(state: &mut State, outcome: &ApiOutcome, known: Known, policy: &Poli
         return Step::Pause(pause, state.request.clone());
     }
     let message = outcome.message().unwrap_or_default();
+    state.unreachable = matches!(outcome, ApiOutcome::Unreachable(_));
     if outcome.is_transient() && state.sent > 1 {
         return state.fail(&format!("{message} (tried {} times)", state.sent));
     }

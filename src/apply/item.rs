@@ -304,6 +304,10 @@ impl<'a> ItemRun<'a> {
         };
         let verdict = conversation.run().await;
         self.warn(&target.reference, verdict.warnings);
+        if verdict.unreachable {
+            // Whatever else is planned would only wait as long, one after the other.
+            self.stop.cancel();
+        }
         verdict.result
     }
 

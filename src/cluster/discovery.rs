@@ -163,8 +163,11 @@ impl Discovery {
     }
 
     /// Kinds in preferred versions whose objects can be listed and deleted: those among which owned objects are found.
+    /// Events, of which there are many, are nobody's.
     pub fn ownable(&self) -> impl Iterator<Item = &Arc<ApiKind>> {
-        self.kinds.iter().filter(|kind| kind.preferred && kind.listable && kind.deletable)
+        self.kinds.iter().filter(|kind| {
+            kind.preferred && kind.listable && kind.deletable && kind.plural != "events"
+        })
     }
 
     /// Group versions whose server does not answer, so that their objects cannot be seen now.

@@ -40,6 +40,8 @@ pub struct ObserveRequest<'a> {
     pub references: &'a [ObjectRef],
     /// Search for the discriminator only among the kinds of `references`.
     pub only_used_kinds: bool,
+    /// Where to search, beside the namespaces of `references`, when searching all namespaces is forbidden.
+    pub namespaces: &'a [String],
     /// Also find out which of the namespaces in `references` exist.
     pub with_namespaces: bool,
 }
@@ -51,6 +53,8 @@ pub struct LiveState {
     namespaces: Option<HashSet<String>>,
     /// What could not be seen, and so may be missing here.
     pub warnings: Vec<Remark>,
+    /// Kinds that could not be listed for another reason than missing rights.
+    pub unlisted: Vec<Remark>,
     /// Objects that could not be read.
     pub errors: Vec<Remark>,
 }
@@ -154,7 +158,7 @@ async fn list_owned(
             Ok(items) => live.extend(items),
             Err(outcome) if outcome.is_absent() => {}
             Err(outcome) if outcome.is_refused() => refused.push(kind),
-            Err(outcome) => live.warnings.push(unlisted(&kind, &outcome)),
+            Err(outcome) => live.unlisted.push(unlisted(&kind, &outcome)),
         }
     }
     if !refused.is_empty() {
@@ -168,7 +172,7 @@ async fn list_owned(
         );
         live.warnings.push(Remark { reference: None, message });
     }
-    live.warnings.sort_by(|a, b| a.message.cmp(&b.message));
+    live.unlisted.sort_by(|a, b| a.message.cmp(&b.message));
 }
 
 fn unlisted(kind: &ApiKind, outcome: &ApiOutcome) -> Remark {
@@ -188,7 +192,8 @@ async fn list_in_namespaces(
     live: &mut LiveState,
 ) {
     refused.sort_by(|a, b| (&a.group, &a.plural).cmp(&(&b.group, &b.plural)));
-    let namespaces = used_namespaces(request.references);
+    let mut namespaces = used_namespaces(request.references);
+    namespaces.extend(request.namespaces.iter().cloned());
     let pairs = refused
         .iter()
         .filter(|kind| kind.namespaced)
@@ -209,11 +214,20 @@ async fn list_in_namespaces(
         more => format!(" and {more} more kinds"),
     };
     let message = format!(
-        "listing {}{more} in all namespaces is forbidden, so only the namespaces of this deployment were searched by \
-         discriminator; orphans elsewhere are not found",
-        names.join(", ")
+        "listing {}{more} in all namespaces is forbidden, so objects were searched only in {}; those elsewhere are not found",
+        names.join(", "),
+        shown_namespaces(&namespaces),
     );
     live.warnings.push(Remark { reference: None, message });
+}
+
+fn shown_namespaces(namespaces: &BTreeSet<String>) -> String {
+    let names: Vec<_> = namespaces.iter().map(String::as_str).collect();
+    match names.as_slice() {
+        [] => "no namespace".to_owned(),
+        [one] => format!("namespace {one}"),
+        more => format!("namespaces {}", more.join(", ")),
+    }
 }
 
 /// The namespaces that the deployment mentions, sorted.

@@ -58,8 +58,10 @@ pub enum ApiOutcome {
     },
     /// No answer in time; the request may have been carried out.
     Timeout(String),
-    /// The connection or the server failed in a way that may pass.
+    /// The server failed in a way that may pass.
     Transient(String),
+    /// There is no connection to the server, or it broke; the request may have been carried out.
+    Unreachable(String),
     /// An answer outside the API's rules.
     Unexpected(String),
     /// The run was cancelled while waiting for the answer; the request may have been carried out.
@@ -96,6 +98,7 @@ impl ApiOutcome {
             | Self::Expired(message)
             | Self::Timeout(message)
             | Self::Transient(message)
+            | Self::Unreachable(message)
             | Self::Unexpected(message) => Some(message),
             Self::Interrupted => Some("interrupted while waiting for the API server"),
         }
@@ -108,6 +111,7 @@ impl ApiOutcome {
             Self::Throttled { .. }
                 | Self::Timeout(_)
                 | Self::Transient(_)
+                | Self::Unreachable(_)
                 | Self::NamespaceTerminating(_)
         )
     }
@@ -126,9 +130,11 @@ impl ApiOutcome {
     pub fn class(&self) -> Class {
         match self {
             Self::Forbidden(_) | Self::Unauthorized(_) => Class::Access,
-            Self::Throttled { .. } | Self::Timeout(_) | Self::Transient(_) | Self::Expired(_) => {
-                Class::Transient
-            }
+            Self::Throttled { .. }
+            | Self::Timeout(_)
+            | Self::Transient(_)
+            | Self::Unreachable(_)
+            | Self::Expired(_) => Class::Transient,
             Self::Interrupted => Class::Cancelled,
             _ => Class::Object,
         }

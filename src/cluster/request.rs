@@ -279,7 +279,7 @@ fn broken(error: &kube::Error) -> ApiOutcome {
     match error {
         kube::Error::Auth(_) => ApiOutcome::Unauthorized(text),
         kube::Error::HttpError(_) | kube::Error::BuildRequest(_) => ApiOutcome::Unexpected(text),
-        _ => ApiOutcome::Transient(text),
+        _ => ApiOutcome::Unreachable(text),
     }
 }
 

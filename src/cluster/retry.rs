@@ -9,6 +9,10 @@ use super::ApiOutcome;
 pub struct RetryPolicy {
     /// How often a request is sent at most, the first time included.
     pub attempts: u32,
+    /// The same while there is no connection at all: long enough for an API server to restart.
+    pub attempts_to_connect: u32,
+    /// The same when no answer comes in time, since each attempt takes long.
+    pub attempts_in_vain: u32,
     /// The first pause; each further one doubles it.
     pub first_pause: Duration,
     /// The longest pause, also when the server asks for a longer one.
@@ -16,10 +20,13 @@ pub struct RetryPolicy {
 }
 
 impl Default for RetryPolicy {
-    /// Five attempts within about eight seconds.
+    /// Five attempts within about four seconds, eight within about thirty while there is no connection, three when no answer
+    /// comes.
     fn default() -> Self {
         Self {
             attempts: 5,
+            attempts_to_connect: 8,
+            attempts_in_vain: 3,
             first_pause: Duration::from_millis(250),
             longest_pause: Duration::from_secs(15),
         }
@@ -31,7 +38,12 @@ impl RetryPolicy {
     /// sending it again makes no sense or was done often enough. Only transient outcomes are repeated; the server's
     /// `Retry-After` counts when it is longer than ours. `seed` spreads simultaneous retries over a quarter of the pause.
     pub fn pause(&self, sent: u32, outcome: &ApiOutcome, seed: u64) -> Option<Duration> {
-        if !outcome.is_transient() || sent >= self.attempts {
+        let attempts = match outcome {
+            ApiOutcome::Unreachable(_) => self.attempts_to_connect,
+            ApiOutcome::Timeout(_) => self.attempts_in_vain,
+            _ => self.attempts,
+        };
+        if !outcome.is_transient() || sent >= attempts {
             return None;
         }
         let doubled = self.first_pause.saturating_mul(1 << sent.saturating_sub(1).min(16));
@@ -57,6 +69,11 @@ mod tests {
         assert!(pauses[..4].iter().all(Option::is_some));
         assert!(pauses.is_sorted_by(|a, b| b.is_none() || a < b), "{pauses:?}");
         assert_eq!(pauses[4], None, "five attempts are enough");
+        let attempts = |outcome: &ApiOutcome| {
+            (1..20).take_while(|sent| policy.pause(*sent, outcome, 7).is_some()).count() + 1
+        };
+        assert_eq!(attempts(&ApiOutcome::Unreachable("x".into())), 8);
+        assert_eq!(attempts(&ApiOutcome::Timeout("x".into())), 3);
         for outcome in [
             ApiOutcome::Forbidden("x".into()),
             ApiOutcome::BadRequest("x".into()),

@@ -1,18 +1,18 @@
 //! Deploys a desired state.
 
-use std::{collections::HashMap, time::Duration};
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    DeployOptions,
+    DeployOptions, KnownVersions,
     changes::changes_of,
     prune::prune_planned,
     session::{Session, interruption, references, remarks, unreadable},
 };
 use crate::{
     apply::{ApplyOptions, ApplyReport, ApplyRun, Policy, plan, run},
-    cluster::{Clock, Discovery, LiveKey, LiveState, ObserveRequest},
+    cluster::{Clock, Discovery, LiveState, ObserveRequest},
     deployment::DesiredState,
     diff::obfuscate_result,
     observer::Stage,
@@ -22,9 +22,6 @@ use crate::{
     },
 };
 
-/// Objects that are known to be as desired, with the `resourceVersion` at which they were: the memory of a drift detection.
-pub type KnownVersions = HashMap<LiveKey, String>;
-
 /// The longest time that pruning within a deployment waits for one object to go.
 const PRUNE_WAIT: Duration = Duration::from_mins(1);
 
@@ -32,7 +29,7 @@ const PRUNE_WAIT: Duration = Duration::from_mins(1);
 ///
 /// Always returns a result: what went wrong is in its errors, and every planned object is in its outcomes as done, failed
 /// or not attempted. Pruning without a discriminator is refused as an error of the result, and nothing is pruned when the
-/// live side could not be read or the run was cut short. Secrets are masked.
+/// live side could not be read, an object could not be applied, or the run was cut short. Secrets are masked.
 pub async fn deploy(
     session: &Session<'_>,
     desired: &DesiredState,
@@ -44,21 +41,7 @@ pub async fn deploy(
     finished(session, session.limited(work).await)
 }
 
-/// What a deployment would change, by server-side dry run; nothing is changed. Objects in `known` that still have the
-/// `resourceVersion` given there are taken as unchanged without asking. Secrets are masked.
-pub async fn diff(
-    session: &Session<'_>,
-    desired: &DesiredState,
-    options: &DeployOptions,
-    known: &KnownVersions,
-) -> CommandResult {
-    let work = async |cancel: CancellationToken| {
-        execute(session, desired, options, &Mode::diff(known.clone()), &cancel).await
-    };
-    finished(session, session.limited(work).await)
-}
-
-fn finished(
+pub(super) fn finished(
     session: &Session<'_>,
     (mut result, timed_out): (CommandResult, bool),
 ) -> CommandResult {
@@ -69,7 +52,7 @@ fn finished(
 }
 
 /// Where deploying and diffing differ.
-struct Mode {
+pub(super) struct Mode {
     command: &'static str,
     dry_run: bool,
     prune: bool,
@@ -82,12 +65,12 @@ impl Mode {
         Self { command: "deploy", dry_run, prune, known: KnownVersions::new() }
     }
 
-    fn diff(known: KnownVersions) -> Self {
+    pub(super) fn diff(known: KnownVersions) -> Self {
         Self { command: "diff", dry_run: true, prune: false, known }
     }
 }
 
-async fn execute(
+pub(super) async fn execute(
     session: &Session<'_>,
     desired: &DesiredState,
     options: &DeployOptions,
@@ -106,8 +89,8 @@ async fn execute(
     let request = ObserveRequest {
         discriminator,
         references: &wanted,
-        only_used_kinds: false,
         with_namespaces: mode.dry_run,
+        ..ObserveRequest::default()
     };
     let live = session.observe(&request, cancel).await;
     let observed = match (live, session.cluster.kinds().await) {
@@ -126,6 +109,7 @@ async fn execute(
     };
     result.errors.extend(remarks(&live.errors));
     result.warnings.extend(remarks(&live.warnings));
+    result.warnings.extend(remarks(&live.unlisted));
 
     let plan = plan(desired, &live, &kinds);
     let settings = apply_options(options, mode);
@@ -184,13 +168,21 @@ async fn conclude(
     let orphans = orphans.unwrap_or_default();
     let mut deleted = report.deleted;
     if it.mode.prune && discriminator.is_some_and(|text| !text.is_empty()) {
-        let aborted = it.options.abort_on_error && !result.errors.is_empty();
-        if aborted || cancel.is_cancelled() {
-            result.outcomes.extend(unpruned(&orphans));
+        let reason = if cancel.is_cancelled() {
+            Some("the run ended before")
+        } else if !is_applied(&result) {
+            // What is no longer wanted may be all that still works.
+            Some("not everything could be applied")
+        } else {
+            None
+        };
+        if let Some(reason) = reason {
+            result.outcomes.extend(unpruned(&orphans, reason));
         } else {
             let options = PruneOptions {
                 dry_run: it.mode.dry_run,
                 wait: (!it.options.no_wait).then(|| it.options.readiness_timeout.min(PRUNE_WAIT)),
+                ..PruneOptions::default()
             };
             let discriminator = discriminator.unwrap_or_default();
             let pruned = prune_planned(session, discriminator, &orphans, &options, cancel).await;
@@ -273,12 +265,19 @@ fn not_attempted(desired: &DesiredState, reason: &str) -> Vec<ObjectOutcome> {
     outcomes.collect()
 }
 
-fn unpruned(orphans: &PrunePlan) -> impl Iterator<Item = ObjectOutcome> + '_ {
-    orphans.deletions.iter().map(|deletion| ObjectOutcome {
+fn unpruned(orphans: &PrunePlan, reason: &str) -> impl Iterator<Item = ObjectOutcome> {
+    orphans.deletions.iter().map(move |deletion| ObjectOutcome {
         reference: deletion.reference.clone(),
         operation: Operation::Prune,
-        state: OutcomeState::NotAttempted { reason: "the run ended before".to_owned() },
+        state: OutcomeState::NotAttempted { reason: format!("not deleted because {reason}") },
     })
+}
+
+/// Whether every object and hook was applied.
+fn is_applied(result: &CommandResult) -> bool {
+    let applies =
+        |outcome: &&ObjectOutcome| matches!(outcome.operation, Operation::Apply | Operation::Hook);
+    result.outcomes.iter().filter(applies).all(ObjectOutcome::is_done)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 mod changes;
 mod delete;
 mod deploy;
+mod diff;
 mod error;
 mod externals;
 mod limits;
@@ -14,7 +15,8 @@ mod session;
 mod validate;
 
 pub use delete::delete;
-pub use deploy::{KnownVersions, deploy, diff};
+pub use deploy::deploy;
+pub use diff::{KnownVersions, diff, known_versions};
 pub use error::EngineError;
 pub use externals::{Externals, GitIncludes};
 pub use limits::Limits;

@@ -69,10 +69,16 @@ async fn execute(
         result.rendered_objects_hash.clone_from(&desired.objects_hash);
     }
     if let Some(discriminator) = discriminator {
-        match observed(session, target, discriminator, cancel).await {
+        match observed(session, target, options, discriminator, cancel).await {
             Ok((live, plan)) => {
                 result.errors.extend(remarks(&live.errors));
                 result.warnings.extend(remarks(&live.warnings));
+                // When all of a deployment is to go, what cannot be seen now has to be looked for again.
+                let unlisted = remarks(&live.unlisted);
+                match target.desired {
+                    Some(_) => result.warnings.extend(unlisted),
+                    None => result.errors.extend(unlisted),
+                }
                 let pruned = prune_planned(session, discriminator, &plan, options, cancel).await;
                 note(&mut result, target, &live, &plan, pruned);
             }
@@ -91,6 +97,7 @@ async fn execute(
 async fn observed(
     session: &Session<'_>,
     target: &Removal<'_>,
+    options: &PruneOptions,
     discriminator: &str,
     cancel: &CancellationToken,
 ) -> Result<(LiveState, PrunePlan), DeploymentError> {
@@ -101,6 +108,7 @@ async fn observed(
     let request = ObserveRequest {
         discriminator: Some(discriminator),
         references: &wanted,
+        namespaces: &options.namespaces,
         ..ObserveRequest::default()
     };
     let live = session.observe(&request, cancel).await.map_err(|outcome| unreadable(&outcome))?;

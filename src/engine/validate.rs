@@ -36,13 +36,14 @@ async fn execute(
         discriminator,
         references: &wanted,
         only_used_kinds: true,
-        with_namespaces: false,
+        ..ObserveRequest::default()
     };
     let live = session.observe(&request, cancel).await;
     match (live, session.cluster.kinds().await) {
         (Ok(live), Ok(kinds)) => {
             result.errors.extend(remarks(&live.errors));
             result.warnings.extend(remarks(&live.warnings));
+            result.warnings.extend(remarks(&live.unlisted));
             let found = run(desired, &live, &kinds, clock.now());
             result.errors.extend(found.errors);
             result.warnings.extend(found.warnings);

@@ -24,11 +24,13 @@ pub struct PruneOptions {
     /// How long to wait for an accepted deletion to be complete; `None` looks once and takes what is still there for
     /// accepted.
     pub wait: Option<Duration>,
+    /// Where to search, beside the namespaces that the deployment mentions, when searching all namespaces is forbidden.
+    pub namespaces: Vec<String>,
 }
 
 impl Default for PruneOptions {
     fn default() -> Self {
-        Self { dry_run: false, wait: Some(Duration::from_mins(1)) }
+        Self { dry_run: false, wait: Some(Duration::from_mins(1)), namespaces: Vec::new() }
     }
 }
 

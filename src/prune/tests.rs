@@ -246,7 +246,7 @@ mod execution {
     }
 
     fn hasty_wait() -> PruneOptions {
-        PruneOptions { dry_run: false, wait: Some(Duration::from_millis(200)) }
+        PruneOptions { wait: Some(Duration::from_millis(200)), ..PruneOptions::default() }
     }
 
     fn path(name: &str) -> String {
@@ -289,7 +289,7 @@ mod execution {
         let held = answer(200, &json!({"metadata": {"uid": "uid-held", "finalizers": ["f/g"]}}));
         script.on(&path("held"), [held.clone()]);
         script.on("GET /api/v1/namespaces/a/configmaps/held", [held]);
-        let options = PruneOptions { dry_run: false, wait: None };
+        let options = PruneOptions { wait: None, ..PruneOptions::default() };
         let report =
             pruned(&script, vec![config("held", json!({}))], options, &CancellationToken::new())
                 .await;
@@ -341,7 +341,7 @@ mod execution {
     async fn a_dry_run_only_asks() {
         let script = Script::start().await;
         script.on(&path("x"), [answer(200, &json!({"metadata": {"uid": "uid-x"}}))]);
-        let options = PruneOptions { dry_run: true, wait: Some(Duration::from_secs(5)) };
+        let options = PruneOptions { dry_run: true, ..PruneOptions::default() };
         let report =
             pruned(&script, vec![config("x", json!({}))], options, &CancellationToken::new()).await;
         assert_eq!(report.deleted.len(), 1);

@@ -21,8 +21,8 @@ async fn observed(script: &Script, references: &[ObjectRef]) -> LiveState {
     let request = ObserveRequest {
         discriminator: Some("d"),
         references,
-        only_used_kinds: false,
         with_namespaces: true,
+        ..ObserveRequest::default()
     };
     observe(&script.cluster(hasty()), &request).await.unwrap()
 }
@@ -56,8 +56,10 @@ async fn missing_rights_narrow_the_search_to_the_deployments_namespaces() {
     let live = observed(&script, &[config("x")]).await;
     assert!(live.get(&config("orphan")).is_some());
     assert_eq!(live.warnings.len(), 1);
-    assert!(
-        live.warnings[0].message.starts_with("listing configmaps in all namespaces is forbidden")
+    assert_eq!(
+        live.warnings[0].message,
+        "listing configmaps in all namespaces is forbidden, so objects were searched only in namespace a; those elsewhere \
+         are not found"
     );
 }
 
@@ -67,7 +69,7 @@ async fn a_kind_that_cannot_be_listed_is_a_warning_and_an_unreadable_object_an_e
     script.on("GET /apis/example.com/v1/widgets", [refusal(500, "InternalError", &json!({}))]);
     script.on("GET /api/v1/namespaces/a/configmaps/x", [refusal(500, "InternalError", &json!({}))]);
     let live = observed(&script, &[config("x")]).await;
-    assert_eq!(live.warnings[0].message, "cannot list widgets: refused with InternalError");
+    assert_eq!(live.unlisted[0].message, "cannot list widgets: refused with InternalError");
     assert_eq!(live.errors[0].reference, Some(config("x")));
 }
 

@@ -67,14 +67,14 @@ async fn a_server_that_hangs_is_left() {
     script.on(&format!("GET {ONE}"), [answer(200, &json!({})).set_delay(Duration::from_secs(30))]);
     let mut options = hasty();
     options.request_timeout = Duration::from_millis(50);
-    options.retry.attempts = 2;
+    options.retry.attempts_in_vain = 2;
     let outcome = get(&script.cluster(options)).await;
     assert_eq!(outcome, ApiOutcome::Timeout("no answer within 0.05 s".into()));
     assert_eq!(script.count("GET"), 2);
 }
 
 #[tokio::test]
-async fn broken_connections_are_transient() {
+async fn broken_connections_are_told_apart() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let server = async {
@@ -91,7 +91,7 @@ async fn broken_connections_are_transient() {
         () = server => unreachable!("the server runs for ever"),
         outcome = get(&cluster) => outcome,
     };
-    assert!(matches!(outcome, ApiOutcome::Transient(_)), "{outcome:?}");
+    assert!(matches!(outcome, ApiOutcome::Unreachable(_)), "{outcome:?}");
 }
 
 #[tokio::test]

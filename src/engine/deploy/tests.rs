@@ -7,7 +7,8 @@ use crate::{
     cluster::tests::script::{Script, answer, gone, hasty, refusal},
     deployment::{DesiredItem, DesiredState, Inclusion},
     engine::{
-        DeployOptions, KnownVersions, Session, Silent, delete, deploy, diff, prune, validate,
+        DeployOptions, KnownVersions, Session, Silent, delete, deploy, diff, known_versions, prune,
+        validate,
     },
     object::{Object, merge},
     prune::PruneOptions,
@@ -107,6 +108,22 @@ async fn a_deployment_applies_compares_and_prunes() {
     assert_eq!(result.target_key.discriminator, "d");
     assert_eq!(result.rendered_objects_hash, "hash");
     assert_eq!(result.outcomes.len(), 3);
+    assert_eq!(known_versions(&result).len(), 2);
+}
+
+#[tokio::test]
+async fn nothing_is_pruned_when_an_object_could_not_be_applied() {
+    let script = Script::start().await;
+    let items = [stored(&config("orphan", "1"))];
+    script.on(LIST, [answer(200, &json!({ "items": items }))]);
+    script.on(&one("PATCH", "x"), [refusal(422, "Invalid", &json!({}))]);
+    let options = DeployOptions { prune: true, ..DeployOptions::default() };
+    let result = deployed(&script, &desired(vec![config("x", "1")]), &options).await;
+    assert_eq!(script.count("DELETE"), 0);
+    let survivors: Vec<_> =
+        result.survivors().filter_map(crate::results::ObjectOutcome::problem).collect();
+    assert_eq!(survivors, ["not deleted because not everything could be applied"]);
+    assert_eq!(names(&result, |base| base.orphan), ["orphan"]);
 }
 
 #[tokio::test]
@@ -182,6 +199,7 @@ async fn diffs_change_nothing_and_trust_known_versions() {
             .iter()
             .all(|request| !request.starts_with("PATCH") || request.contains("dryRun"))
     );
+    assert!(known_versions(&result).is_empty(), "what drifted is looked at again");
     let reference = Object::new(live).unwrap().reference();
     let known: KnownVersions = [((&reference).into(), "1".to_owned())].into();
     let asked = script.count("PATCH");
@@ -214,6 +232,26 @@ async fn pruning_and_deleting_list_survivors() {
     let deleted = deleted.await;
     assert_eq!(names(&deleted, |base| base.deleted), ["kept"]);
     assert_eq!(deleted.survivors().count(), 1);
+}
+
+#[tokio::test]
+async fn deleting_searches_where_it_may_and_fails_when_a_kind_cannot_be_listed() {
+    let script = Script::start().await;
+    script.on(LIST, [refusal(403, "Forbidden", &json!({}))]);
+    let mine = json!({"items": [stored(&config("x", "1"))]});
+    script.on("GET /api/v1/namespaces/a/configmaps", [answer(200, &mine)]);
+    script.on(&one("DELETE", "x"), [gone()]);
+    let options = PruneOptions { namespaces: vec!["a".into()], ..PruneOptions::default() };
+    let all = Inclusion::default();
+    let run = async |session: &Session<'_>| delete(session, Some("d"), &all, &options).await;
+    let result = in_session(&script, None, run).await;
+    assert!(result.is_success(), "{:?}", result.errors);
+    assert_eq!(names(&result, |base| base.deleted), ["x"]);
+    assert_eq!(result.warnings.len(), 1);
+
+    script.on("GET /apis/example.com/v1/widgets", [refusal(500, "InternalError", &json!({}))]);
+    let result = in_session(&script, None, run).await;
+    assert_eq!(result.errors[0].message, "cannot list widgets: refused with InternalError");
 }
 
 #[tokio::test]
