@@ -124,7 +124,7 @@ impl Acting<'_> {
 
     async fn prune(&self, rendered: &Rendered, facts: &Facts) -> Result<CommandResult, Failure> {
         let wait = (!self.spec.no_wait && !self.dry_run).then_some(DELETION_WAIT);
-        let options = PruneOptions { dry_run: self.dry_run, wait };
+        let options = PruneOptions { dry_run: self.dry_run, wait, ..PruneOptions::default() };
         let info = self.info(facts);
         let session = self.session(rendered, &info);
         let work = engine::prune(&session, &rendered.prepared.desired, &options);

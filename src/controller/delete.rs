@@ -167,7 +167,8 @@ async fn delete_objects(
     };
     let is_dry_run = pass.is_dry_run();
     let wait = (!spec.no_wait && !is_dry_run).then_some(DELETION_WAIT);
-    let options = PruneOptions { dry_run: is_dry_run, wait };
+    let namespaces = vec![key.namespace.clone()];
+    let options = PruneOptions { dry_run: is_dry_run, wait, namespaces };
     let started = tokio::time::Instant::now();
     let result = engine::delete(&session, Some(discriminator), &inclusion(spec), &options).await;
     context.metrics.stage(&key, Stage::Delete, started.elapsed());
