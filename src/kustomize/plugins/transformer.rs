@@ -69,6 +69,14 @@ decoded! {
 }
 
 decoded! {
+    pub(crate) struct PrefixSuffix {
+        prefix: String = "prefix",
+        suffix: String = "suffix",
+        specs: Option<Vec<FieldSpec>> = "fieldSpecs",
+    }
+}
+
+decoded! {
     pub(crate) struct ImageTag {
         image: Option<Located<Image>> = "imageTag",
         specs: Vec<FieldSpec> = "fieldSpecs",
@@ -119,7 +127,7 @@ impl Decode for Subjects {
     }
 }
 
-const KINDS: [&str; 13] = [
+const KINDS: [&str; 14] = [
     "AnnotationsTransformer",
     "HashTransformer",
     "ImageTagTransformer",
@@ -128,6 +136,7 @@ const KINDS: [&str; 13] = [
     "PatchJson6902Transformer",
     "PatchStrategicMergeTransformer",
     "PatchTransformer",
+    "PrefixSuffixTransformer",
     "PrefixTransformer",
     "ReplacementTransformer",
     "ReplicaCountTransformer",
@@ -146,7 +155,7 @@ enum Action {
     Annotations(Annotations),
     Labels(Labels),
     Namespace(Namespace),
-    Affix(Affix, String, FieldSpecs),
+    Affixes(Vec<(Affix, String)>, FieldSpecs),
     Image(Located<Image>, FieldSpecs),
     Replicas(Located<Replica>, FieldSpecs),
     Patch(patches::Prepared),
@@ -187,12 +196,18 @@ fn read(context: &Context<'_>, schema: &Schema, configuration: &Configuration) -
         "PrefixTransformer" => {
             let Prefix { text, specs } = typed(configuration)?;
             let specs = specs.ok_or_else(|| missing("fieldSpecs"))?;
-            Action::Affix(Affix::Prefix, text, FieldSpecs(specs))
+            Action::Affixes(vec![(Affix::Prefix, text)], FieldSpecs(specs))
         }
         "SuffixTransformer" => {
             let Suffix { text, specs } = typed(configuration)?;
             let specs = specs.ok_or_else(|| missing("fieldSpecs"))?;
-            Action::Affix(Affix::Suffix, text, FieldSpecs(specs))
+            Action::Affixes(vec![(Affix::Suffix, text)], FieldSpecs(specs))
+        }
+        "PrefixSuffixTransformer" => {
+            let PrefixSuffix { prefix, suffix, specs } = typed(configuration)?;
+            let specs = specs.ok_or_else(|| missing("fieldSpecs"))?;
+            let affixes = vec![(Affix::Prefix, prefix), (Affix::Suffix, suffix)];
+            Action::Affixes(affixes, FieldSpecs(specs))
         }
         "ImageTagTransformer" => {
             let ImageTag { image, specs } = typed(configuration)?;
@@ -263,7 +278,9 @@ impl Plugin {
                 }
                 .apply(map)
             }
-            Action::Affix(affix, text, specs) => name_affix::apply(map, *affix, text, specs),
+            Action::Affixes(affixes, specs) => affixes
+                .iter()
+                .try_for_each(|(affix, text)| name_affix::apply(map, *affix, text, specs)),
             Action::Image(image, specs) => images::apply(map, image, specs),
             Action::Replicas(replica, specs) => replicas::apply(map, replica, specs),
             Action::Patch(patch) => patch.apply(&patching, map),

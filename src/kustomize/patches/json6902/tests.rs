@@ -3,6 +3,7 @@ use serde_json::json;
 use super::*;
 use crate::{diagnostic::SourceLocation, kustomize::schema::Schema};
 
+#[expect(clippy::needless_pass_by_value, reason = "reads better at the call sites")]
 fn apply(spec: Value, operations: Value) -> Result<Value, String> {
     let value = json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": "x"}, "spec": spec});
     let mut resource = Resource::new(value, SourceLocation::file("x.yaml"), &Schema::builtin());
