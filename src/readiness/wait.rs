@@ -44,8 +44,11 @@ pub enum WaitError {
         problem: String,
     },
     /// The run was cancelled.
-    #[error("interrupted while waiting for it to become ready")]
-    Interrupted,
+    #[error("interrupted while waiting for it to become ready: {reason}")]
+    Interrupted {
+        /// What was missing last.
+        reason: String,
+    },
 }
 
 /// What waiting needs.
@@ -81,13 +84,15 @@ impl Waiter<'_> {
             reported: None,
         };
         let deadline = Instant::now() + limit;
-        tokio::select! {
+        let done = tokio::select! {
             biased;
-            () = self.cancel.cancelled() => Err(WaitError::Interrupted),
-            done = timeout_at(deadline, wait.run()) => match done {
-                Ok(done) => done,
-                Err(_) => Err(WaitError::TimedOut { after: limit, reason: wait.reason }),
-            },
+            () = self.cancel.cancelled() => None,
+            done = timeout_at(deadline, wait.run()) => Some(done),
+        };
+        match done {
+            None => Err(WaitError::Interrupted { reason: wait.reason }),
+            Some(Err(_)) => Err(WaitError::TimedOut { after: limit, reason: wait.reason }),
+            Some(Ok(done)) => done,
         }
     }
 }

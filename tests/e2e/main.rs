@@ -14,6 +14,7 @@ mod access;
 mod deletion;
 mod dependencies;
 mod deploy;
+mod engine;
 mod events;
 mod git_includes;
 mod install;
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
         deletion::TESTS,
         dependencies::TESTS,
         deploy::TESTS,
+        engine::TESTS,
         events::TESTS,
         git_includes::TESTS,
         install::TESTS,
