@@ -153,13 +153,12 @@ fn shell_words(line: &str) -> Vec<String> {
         match (quote, c) {
             (Some(open), c) if c == open => quote = None,
             (Some('"') | None, '\\') => word.get_or_insert_default().extend(chars.next()),
-            (Some(_), c) => word.get_or_insert_default().push(c),
             (None, '"' | '\'') => {
                 word.get_or_insert_default();
                 quote = Some(c);
             }
             (None, c) if c.is_whitespace() => words.extend(word.take()),
-            (None, c) => word.get_or_insert_default().push(c),
+            (_, c) => word.get_or_insert_default().push(c),
         }
     }
     words.extend(word);

@@ -5,7 +5,8 @@
 use std::{
     collections::BTreeMap,
     env, fs,
-    io::{self, IsTerminal},
+    io::{self, IsTerminal, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
@@ -125,12 +126,26 @@ pub(super) fn write_file(path: &Path, content: &[u8]) -> Result<(), Diagnostic> 
     fs::write(path, content).map_err(|error| file_error(path, "cannot be written", &error))
 }
 
-/// Makes a directory and those above it.
+/// Writes a file that only the user may read, and makes its directory: rendered files may hold secrets.
 ///
 /// # Errors
 /// With the path, as data for the user.
-pub(super) fn make_dir(path: &Path) -> Result<(), Diagnostic> {
-    fs::create_dir_all(path).map_err(|error| file_error(path, "cannot be created", &error))
+pub(super) fn write_private_file(path: &Path, content: &[u8]) -> Result<(), Diagnostic> {
+    if let Some(dir) = path.parent() {
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(dir)
+            .map_err(|error| file_error(dir, "cannot be created", &error))?;
+    }
+    let written = fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)
+        .and_then(|mut file| file.write_all(content));
+    written.map_err(|error| file_error(path, "cannot be written", &error))
 }
 
 fn file_error(path: &Path, what: &str, error: &io::Error) -> Diagnostic {

@@ -28,6 +28,9 @@ impl Observer for Progress {
     fn event(&self, event: EngineEvent) {
         let line = match event {
             EngineEvent::StageStarted { stage } => stage_text(stage).to_owned(),
+            // Barriers and deletions are told by events of their own.
+            EngineEvent::ItemStarted { objects: 0, .. }
+            | EngineEvent::ItemFinished { applied: 0, failed: 0, .. } => return,
             EngineEvent::ItemStarted { item, objects } => {
                 format!("{item}: applying {objects} objects")
             }

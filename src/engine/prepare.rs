@@ -299,3 +299,6 @@ async fn in_stage<T>(
     observer.event(EngineEvent::StageFinished { stage });
     Ok(result)
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     cli::{
         Environment, Failure, Report,
-        environment::{make_dir, write_file},
+        environment::write_private_file,
         flags::{
             ArgumentFlags, ClusterFlags, ImageFlags, InclusionFlags, OfflineFlags, ProjectFlags,
             TargetFlags,
@@ -132,18 +132,13 @@ pub(super) async fn prepare(
 fn write_rendered(prepared: &Prepared, dir: &std::path::Path) -> Result<(), Diagnostic> {
     for item in &prepared.rendered_files {
         let item_dir = dir.join(item.source.to_string()).join(&item.render_dir);
-        make_dir(&item_dir)?;
         for (path, content) in item.files.files() {
             let below = path.strip_prefix(&item.dir).unwrap_or(path).trim_start_matches('/');
-            let file = item_dir.join(below);
-            if let Some(parent) = file.parent() {
-                make_dir(parent)?;
-            }
-            write_file(&file, content)?;
+            write_private_file(&item_dir.join(below), content)?;
         }
         let objects = prepared.desired.items[item.index].objects.iter();
         let text = yaml::emit_documents(objects.map(|object| object.value()));
-        write_file(&item_dir.join(".rendered.yml"), text.as_bytes())?;
+        write_private_file(&item_dir.join(".rendered.yml"), text.as_bytes())?;
     }
     Ok(())
 }
