@@ -165,6 +165,10 @@ pub(super) fn classify(refusal: &Refusal<'_>) -> ApiOutcome {
         }
         (400..=499, _) if is_denial(&message) => ApiOutcome::Denied(message),
         (400, _) => ApiOutcome::BadRequest(message),
+        // The code says that the server failed; what it means is that a field is unknown or of a wrong type.
+        (500, _) if message.starts_with("failed to create typed patch object") => {
+            ApiOutcome::BadRequest(message)
+        }
         (401, _) => ApiOutcome::Unauthorized(message),
         (403, _) => ApiOutcome::Forbidden(message),
         (404, _) if message.starts_with("the server could not find the requested resource") => {
@@ -321,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn denials_are_not_taken_for_missing_rights() {
+    fn codes_that_mislead_are_read_by_their_message() {
         let webhook = "admission webhook \"a.b\" denied the request: no";
         assert_eq!(
             outcome(403, &status(webhook, "Forbidden", &json!({}))),
@@ -332,6 +336,11 @@ mod tests {
         assert_eq!(
             outcome(422, &status(policy, "Invalid", &json!({}))),
             ApiOutcome::Denied(policy.into())
+        );
+        let mistyped = "failed to create typed patch object (a/x; /v1, Kind=ConfigMap): .dat: field not declared in schema";
+        assert_eq!(
+            outcome(500, &status(mistyped, "", &json!({}))),
+            ApiOutcome::BadRequest(mistyped.into())
         );
         let broken = "Internal error occurred: failed calling webhook \"a.b\": timeout";
         assert!(outcome(500, &status(broken, "InternalError", &json!({}))).is_transient());
