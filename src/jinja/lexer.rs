@@ -78,7 +78,7 @@ fn normalize_newlines(text: &str) -> String {
 
 /// Tokenises a text whose line breaks are normalised.
 pub(crate) fn tokenize(source: &str) -> Tokens {
-    let mut lexer = Lexer { source, at: 0, line: 1, line_start: 0, counted: 0, tokens: Vec::new() };
+    let mut lexer = Lexer { source, at: 0, line: 1, column: 1, counted: 0, tokens: Vec::new() };
     let error = lexer.run().err();
     let kind = if error.is_some() { Kind::Broken } else { Kind::Eof };
     // As in Jinja2, the end is where the last token began.
@@ -91,7 +91,7 @@ struct Lexer<'a> {
     source: &'a str,
     at: usize,
     line: u32,
-    line_start: usize,
+    column: u32,
     counted: usize,
     tokens: Vec<Token>,
 }
@@ -105,14 +105,17 @@ impl<'a> Lexer<'a> {
     /// Position of a byte offset, which must not lie before the last one asked for.
     fn pos(&mut self, offset: usize) -> Pos {
         if offset > self.counted {
-            for (index, _) in self.source[self.counted..offset].match_indices('\n') {
-                self.line += 1;
-                self.line_start = self.counted + index + 1;
+            for c in self.source[self.counted..offset].chars() {
+                if c == '\n' {
+                    self.line += 1;
+                    self.column = 1;
+                } else {
+                    self.column += 1;
+                }
             }
             self.counted = offset;
         }
-        let column = self.source[self.line_start..offset.max(self.line_start)].chars().count() + 1;
-        Pos { line: self.line, column: u32::try_from(column).unwrap_or(0) }
+        Pos { line: self.line, column: self.column }
     }
 
     fn push(&mut self, kind: Kind, offset: usize) {

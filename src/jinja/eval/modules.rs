@@ -22,7 +22,7 @@ impl Interp<'_> {
     ) -> Res<()> {
         let start = Pos { line: 1, column: 0 };
         let mut template = Arc::clone(template);
-        loop {
+        for _ in 0..MAX_EXTENDS {
             let scope = Scope::root(ctx, &template);
             let result = self.nested(|it| it.exec(&scope, &template.body, out));
             Self::leave(result, &template, start)?;
@@ -35,6 +35,8 @@ impl Interp<'_> {
                 _ => return Ok(()),
             }
         }
+        let message = "maximum recursion depth exceeded; look for a template that extends itself";
+        Self::leave(Err(Raise::recursion(message)), &template, start)
     }
 
     pub(super) fn exec_extends(
@@ -277,6 +279,9 @@ impl Interp<'_> {
         self.nested(|it| it.render(template, &layer))
     }
 }
+
+/// How many templates may extend one another in a row.
+const MAX_EXTENDS: usize = 200;
 
 /// Where the context keeps the template that it extends; no template can name it.
 const PARENT: &str = "\0parent";

@@ -132,6 +132,7 @@ pub(super) fn join(it: &mut Interp<'_>, scope: &Rc<Scope>, args: &Bound) -> Res<
     let mut walk = Walk::new(args.get(0))?;
     let mut first = true;
     while let Some(item) = walk.next()? {
+        it.budget.spend(1)?;
         if !first {
             out.push_str(&separator);
         }
@@ -153,6 +154,7 @@ pub(super) fn sum(it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) -> Res<
     }
     let mut walk = Walk::new(args.get(0))?;
     while let Some(item) = walk.next()? {
+        it.budget.spend(1)?;
         let value = getter.get(it, &item)?;
         total = ops::binary(BinaryOp::Add, &total, &value, &it.budget)?;
     }

@@ -422,6 +422,7 @@ fn join(it: &Interp<'_>, value: &Value, separator: &str, items: &Value) -> Res<V
     let mut walk = Walk::new(items)?;
     let mut index = 0;
     while let Some(item) = walk.next()? {
+        it.budget.spend(1)?;
         if index > 0 {
             out.push_str(separator);
         }

@@ -12,7 +12,9 @@ use super::lexer::{self, Kind, Token, Tokens};
 use super::value::repr::str_repr;
 
 /// How deeply expressions and statements may nest.
-const MAX_NESTING: usize = 80;
+const MAX_NESTING: usize = 200;
+/// How deeply they may nest on the caller's own stack.
+const SHALLOW_NESTING: usize = 24;
 /// How many operators one chain such as `a + b + c` may have.
 const MAX_CHAIN: usize = 500;
 
@@ -36,7 +38,7 @@ pub(crate) fn parse(
         end_stack: Vec::new(),
         blocks: Vec::new(),
         nesting: 0,
-        max_nesting: if deep_stack { MAX_NESTING } else { 12 },
+        max_nesting: if deep_stack { MAX_NESTING } else { SHALLOW_NESTING },
         deep_stack,
     };
     let located = |error: Raise| error.in_template(name, &source, Pos { line: 1, column: 1 });

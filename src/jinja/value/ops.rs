@@ -53,7 +53,7 @@ pub(crate) fn binary(op: BinaryOp, left: &Value, right: &Value, budget: &Budget)
     match op {
         BinaryOp::Add => add(left, right, budget),
         BinaryOp::Mul => multiply(left, right, budget),
-        BinaryOp::Sub => subtract(left, right),
+        BinaryOp::Sub => subtract(left, right, budget),
         _ => Err(unsupported(op, left, right)),
     }
 }
@@ -146,11 +146,12 @@ fn repeat(items: &[Value], times: usize, budget: &Budget) -> Res<Vec<Value>> {
 }
 
 /// Differences of key views; anything else has no `-` beside numbers.
-fn subtract(left: &Value, right: &Value) -> Res<Value> {
+fn subtract(left: &Value, right: &Value, budget: &Budget) -> Res<Value> {
     if let Value::View(super::View::Keys, dict) = left {
         let mut gone = Vec::new();
         let mut walk = Walk::new(right)?;
         while let Some(item) = walk.next()? {
+            budget.spend(1)?;
             gone.push(Key::new(&item)?);
         }
         let entries = dict.entries();

@@ -1,0 +1,193 @@
+use std::sync::{Arc, Mutex};
+
+use serde_json::json;
+
+use super::{options, render, with_files};
+use crate::diagnostic::{Class, Describe, Position};
+use crate::jinja::{Environment, NoFiles, Vars};
+
+#[test]
+fn text_without_braces_is_untouched() {
+    assert_eq!(render("a\r\nb\n\n", &json!({})).unwrap(), "a\r\nb\n\n");
+    assert_eq!(render("a\r\nb {{ 1 }}\r\n\n", &json!({})).unwrap(), "a\nb 1\n");
+}
+
+#[test]
+fn numbers_arrive_as_they_do_through_json() {
+    let vars = json!({"whole": 3.0, "large": 1e20, "huge": 1e21, "tiny": 0.00001, "minus": -0.0, "u": u64::MAX});
+    let text = "{{ whole }} {{ large }} {{ huge }} {{ tiny }} {{ minus }} {{ u }}";
+    assert_eq!(
+        render(text, &vars).unwrap(),
+        "3 100000000000000000000 1e+21 1e-05 0 18446744073709551615"
+    );
+}
+
+#[test]
+fn kluctls_functions_hide_variables_of_the_same_name() {
+    let vars = json!({"time": 1, "images": 2, "version": 3, "render": 4, "get_var": 5, "range": 6});
+    let text = "{{ time.second }} {{ version.number() }} {{ render('x') }} {{ get_var('a', 'd') }} {{ range }}";
+    assert_eq!(render(text, &vars).unwrap(), "1000000 number() x d 6");
+}
+
+#[test]
+fn now_comes_from_the_options() {
+    let text = "{{ time.now() }} {{ time.utcnow().hour() }}";
+    assert_eq!(render(text, &json!({})).unwrap(), "2024-05-06T07:08:09.123456 7");
+}
+
+#[test]
+fn errors_name_file_line_column_and_source() {
+    let error =
+        render("a: 1\nb: {{ args.a.b | default('x') }}\n", &json!({"args": {}})).unwrap_err();
+    assert_eq!(error.to_string(), "test.yaml, line 2: 'dict object' has no attribute 'a'");
+    assert_eq!(error.position, Some(Position { line: 2, column: 14 }));
+    let diagnostic = error.describe();
+    assert_eq!(diagnostic.class, Class::Project);
+    assert_eq!(diagnostic.at.unwrap().to_string(), "test.yaml:2:14");
+    assert_eq!(diagnostic.causes, ["in line 2: `b: {{ args.a.b | default('x') }}`"]);
+}
+
+#[test]
+fn errors_in_other_files_say_how_they_were_reached() {
+    let environment = with_files(&[
+        (
+            "checks.j2",
+            "{% macro check(e) %}\n{{ raise('environment ' ~ e ~ ' is not supported') }}\n{% endmacro %}",
+        ),
+        ("outer.j2", "{% from 'checks.j2' import check %}\n\n{{ check('qa') }}"),
+    ]);
+    let error = environment.render("app/cm.yaml", "x\n{% include 'outer.j2' %}", &Vars::default());
+    let error = error.unwrap_err();
+    assert_eq!(error.message, "environment qa is not supported");
+    assert_eq!((&*error.template, error.position.unwrap().line), ("checks.j2", 2));
+    assert_eq!(error.trace, [("outer.j2".to_owned(), 3), ("app/cm.yaml".to_owned(), 2)]);
+}
+
+#[test]
+fn syntax_errors_of_included_files_are_theirs() {
+    let environment = with_files(&[("bad.j2", "fine\n{% if x %}\n")]);
+    let error = environment.render("a.yaml", "\n\n{% include 'bad.j2' %}", &Vars::default());
+    let error = error.unwrap_err();
+    assert_eq!(&*error.template, "bad.j2");
+    assert_eq!(error.position.unwrap().line, 2);
+    assert!(error.message.contains("'endif'"), "{error}");
+    assert_eq!(error.trace, [("a.yaml".to_owned(), 3)]);
+}
+
+#[test]
+fn relative_names_start_from_their_file() {
+    let environment = with_files(&[
+        ("parts/a.j2", "a {% include './b.j2' %} {% include '../c.j2' %}"),
+        ("parts/b.j2", "b"),
+        ("c.j2", "c"),
+    ]);
+    let vars = Vars::default();
+    assert_eq!(environment.render("parts/x", "{% include './a.j2' %}", &vars).unwrap(), "a b c");
+    let error = environment.render_string("values", "{% include './a.j2' %}", &vars).unwrap_err();
+    assert_eq!(error.message, "template ./a.j2 not found");
+}
+
+#[test]
+fn files_that_are_not_text_cannot_be_templates() {
+    let environment = with_files(&[]);
+    let error = environment.render("a", "{{ load_template('x.bin') }}", &Vars::default());
+    assert_eq!(error.unwrap_err().message, "template x.bin not found");
+}
+
+#[test]
+fn conditions_are_true_or_false() {
+    let environment = Environment::new(Arc::new(NoFiles), options());
+    let vars = Vars::new(&json!({"n": 3, "on": true, "args": {}}));
+    let evaluate = |text: &str| environment.evaluate_condition(text, &vars);
+    assert!(evaluate("").unwrap());
+    assert!(evaluate("True").unwrap());
+    assert!(evaluate("n > 2 and on").unwrap());
+    assert!(!evaluate("False").unwrap());
+    assert!(!evaluate("args.x is defined").unwrap());
+    assert_eq!(evaluate("nope").unwrap_err().message, "'nope' is undefined");
+    assert_eq!(evaluate("args.x == 1").unwrap_err().message, "'dict object' has no attribute 'x'");
+    assert_eq!(evaluate("n >").unwrap_err().position.unwrap().column, 5);
+    assert!(evaluate("on %}x{% if on").is_err());
+}
+
+#[test]
+fn the_last_commit_is_asked_from_outside() {
+    let files = super::Files(vec![("a/x.txt", "x")]);
+    let mut options = options();
+    options.latest_commit = Some(Arc::new(|id: &str| {
+        if id == "a/x.txt" { Ok("0123456789abcdef".to_owned()) } else { Err("no".to_owned()) }
+    }));
+    let environment = Environment::new(Arc::new(files), options);
+    let render = |text: &str| environment.render("a/b.yaml", text, &Vars::default());
+    let text = "{{ load_latest_git_commit('a/x.txt') }} {{ load_latest_git_commit('a/x.txt', 8) }}";
+    assert_eq!(render(text).unwrap(), "0123456789abcdef 01234567");
+    assert!(render("{{ load_latest_git_commit('nope') }}").is_err());
+}
+
+#[test]
+fn debug_messages_go_to_the_sink_once() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&seen);
+    let mut options = options();
+    options.debug = Some(Arc::new(move |text: &str| sink.lock().unwrap().push(text.to_owned())));
+    let environment = Environment::new(Arc::new(NoFiles), options);
+    // Deep enough to be started again on a larger stack.
+    let text = "{% macro f(n) %}{% if n %}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ debug_print([1]) }}{{ f(60) }}";
+    assert_eq!(environment.render("a", text, &Vars::default()).unwrap(), "");
+    assert_eq!(*seen.lock().unwrap(), ["[1]"]);
+}
+
+#[test]
+fn changes_stay_inside_one_render() {
+    let environment = Environment::new(Arc::new(NoFiles), options());
+    let vars = Vars::new(&json!({"l": [1], "d": {"x": {"y": []}}}));
+    let text = "{% set _ = l.append(2) %}{% set _ = d.x.y.append(1) %}{{ l }}{{ d }}";
+    for _ in 0..2 {
+        assert_eq!(environment.render("a", text, &vars).unwrap(), "[1, 2]{'x': {'y': [1]}}");
+    }
+}
+
+#[test]
+fn loaded_templates_work_on_copies() {
+    let environment = with_files(&[("t.j2", "{% set _ = l.append(9) %}{{ l }}")]);
+    let vars = Vars::new(&json!({"l": [1]}));
+    let text = "{% set _ = l.append(2) %}{{ load_template('t.j2') }}{{ l }}";
+    assert_eq!(environment.render("a", text, &vars).unwrap(), "[1, 2, 9][1, 2]");
+}
+
+#[test]
+fn one_environment_serves_many_threads() {
+    let environment = with_files(&[("m.j2", "{% macro m(x) %}<{{ x }}>{% endmacro %}")]);
+    let vars = Vars::new(&json!({"l": (0..50).collect::<Vec<i32>>()}));
+    let text = "{% import 'm.j2' as m %}{% for x in l %}{{ m.m(x) }}{% endfor %}";
+    let expected: String = (0..50).map(|x| format!("<{x}>")).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..20 {
+                    assert_eq!(environment.render("a", text, &vars).unwrap(), expected);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn modules_without_context_are_made_once() {
+    let environment = with_files(&[(
+        "counter.j2",
+        "{% set ns = namespace(n=0) %}{% macro next() %}{% set ns.n = ns.n + 1 %}{{ ns.n }}{% endmacro %}",
+    )]);
+    let text =
+        "{% import 'counter.j2' as a %}{% import 'counter.j2' as b %}{{ a.next() }}{{ b.next() }}";
+    assert_eq!(environment.render("x", text, &Vars::default()).unwrap(), "12");
+    assert_eq!(environment.render("x", text, &Vars::default()).unwrap(), "12");
+}
+
+#[test]
+fn nothing_random_is_offered() {
+    for text in ["{{ [1, 2] | random }}", "{{ lipsum() }}"] {
+        let error = render(text, &json!({})).unwrap_err();
+        assert!(error.message.contains("not supported"), "{error}");
+    }
+}
