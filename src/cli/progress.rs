@@ -26,11 +26,11 @@ impl Progress {
 
 impl Observer for Progress {
     fn event(&self, event: EngineEvent) {
+        if is_empty(&event) {
+            return;
+        }
         let line = match event {
             EngineEvent::StageStarted { stage } => stage_text(stage).to_owned(),
-            // Barriers and deletions are told by events of their own.
-            EngineEvent::ItemStarted { objects: 0, .. }
-            | EngineEvent::ItemFinished { applied: 0, failed: 0, .. } => return,
             EngineEvent::ItemStarted { item, objects } => {
                 format!("{item}: applying {objects} objects")
             }
@@ -62,6 +62,15 @@ impl Observer for Progress {
         };
         super::output::to_stderr(&format!("{line}\n"));
     }
+}
+
+/// Whether the event is about an item without objects: barriers and deletions are told by events of their own.
+fn is_empty(event: &EngineEvent) -> bool {
+    matches!(
+        event,
+        EngineEvent::ItemStarted { objects: 0, .. }
+            | EngineEvent::ItemFinished { applied: 0, failed: 0, .. }
+    )
 }
 
 fn stage_text(stage: Stage) -> &'static str {

@@ -36,15 +36,16 @@ impl Report {
     }
 
     fn error(self, out: &mut String, diagnostic: &Diagnostic) -> fmt::Result {
-        let message = self.paint(BOLD, &diagnostic.message);
+        let message = match &diagnostic.field {
+            Some(field) => format!("{field}: {}", diagnostic.message),
+            None => diagnostic.message.clone(),
+        };
+        let message = self.paint(BOLD, &message);
         writeln!(out, "{}: {message}", self.paint(RED, "error"))?;
         self.place(out, diagnostic)?;
         let mut note = |name: &str, text: &str| {
             writeln!(out, "  {} {name}: {}", self.paint(CYAN, "="), indent(text))
         };
-        if let Some(field) = &diagnostic.field {
-            note("field", field)?;
-        }
         if let Some(object) = &diagnostic.object {
             note("object", object)?;
         }

@@ -119,14 +119,13 @@ fn a_report_shows_the_line_with_a_caret_and_what_to_do() {
         .with_field("deployments[0].taggs")
         .with_hint("did you mean `tags`?");
     let expected = "\
-error: unknown field \"taggs\"
+error: deployments[0].taggs: unknown field \"taggs\"
   --> deployment.yaml, line 3, column 3
   1 | deployments:
   2 | - path: app
   3 |   taggs: [x]
     |   ^
   4 | - path: b
-  = field: deployments[0].taggs
   = hint: did you mean `tags`?
 ";
     assert_eq!(Report { colour: false }.errors(&[diagnostic]), expected);
