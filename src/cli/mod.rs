@@ -10,6 +10,7 @@ mod progress;
 mod prompt;
 mod report;
 mod result_text;
+mod runtime;
 mod session;
 
 use std::process::ExitCode;

@@ -40,12 +40,7 @@ pub(super) fn run<F>(
 where
     F: Future<Output = Result<(), Failure>>,
 {
-    let internal = |error: std::io::Error| {
-        Diagnostic::new(Class::Internal, format!("the runtime cannot be started: {error}"))
-    };
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(internal)?;
-    runtime.block_on(async {
+    super::runtime::runtime()?.block_on(async {
         let cancel = CancellationToken::new();
         let watch = cancel.clone();
         let why = async move {

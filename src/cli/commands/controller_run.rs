@@ -141,10 +141,9 @@ pub(super) fn run(command: ControllerRun, environment: &Environment) -> Result<(
         .map_err(|error| Diagnostic::new(Class::Internal, error.to_string()))?;
     let options = options(command, environment)?;
     let internal = |error: std::io::Error| {
-        Diagnostic::new(Class::Internal, format!("the runtime cannot be started: {error}"))
+        Diagnostic::new(Class::Internal, format!("signals cannot be received: {error}"))
     };
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(internal)?;
+    let runtime = crate::cli::runtime::runtime()?;
     let result = runtime.block_on(async {
         let shutdown = CancellationToken::new();
         let mut terminate = signal(SignalKind::terminate()).map_err(internal)?;
