@@ -111,7 +111,8 @@ impl<'e> Interp<'e> {
     }
 
     fn write(&mut self, out: &mut String, text: &str) -> Res<()> {
-        self.budget.bytes(out.len() + text.len())?;
+        self.budget.size(out.len() + text.len())?;
+        self.budget.spend(text.len() as u64 / 16)?;
         out.push_str(text);
         Ok(())
     }

@@ -141,8 +141,9 @@ pub(super) fn join(it: &mut Interp<'_>, scope: &Rc<Scope>, args: &Bound) -> Res<
         let text =
             if escapes { escape_value(&value, &it.budget)? } else { to_str(&value, &it.budget)? };
         out.push_str(&text);
-        it.budget.bytes(out.len())?;
+        it.budget.size(out.len())?;
     }
+    it.budget.bytes(out.len())?;
     Ok(if escapes { Value::Markup(out.into()) } else { Value::str(out) })
 }
 

@@ -87,7 +87,7 @@ pub(super) fn urlize(it: &mut Interp<'_>, scope: &Rc<Scope>, args: &Bound) -> Re
         let space_end = rest.find(|c: char| !c.is_whitespace()).unwrap_or(rest.len());
         out.push_str(&rest[..space_end]);
         rest = &rest[space_end..];
-        it.budget.bytes(out.len())?;
+        it.budget.size(out.len())?;
     }
     Ok(if scope.ctx.autoescape.get() { Value::Markup(out.into()) } else { Value::str(out) })
 }

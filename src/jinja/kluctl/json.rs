@@ -30,6 +30,7 @@ pub(crate) fn dump(
 ) -> Res<String> {
     let mut writer = Writer { out: String::new(), indent, sort_keys, open: Vec::new(), budget };
     writer.value(value)?;
+    budget.bytes(writer.out.len())?;
     Ok(writer.out)
 }
 
@@ -44,7 +45,7 @@ struct Writer<'a> {
 impl Writer<'_> {
     fn value(&mut self, value: &Value) -> Res<()> {
         self.budget.spend(1)?;
-        self.budget.bytes(self.out.len())?;
+        self.budget.size(self.out.len())?;
         match value {
             Value::None => self.out.push_str("null"),
             Value::Bool(value) => self.out.push_str(if *value { "true" } else { "false" }),

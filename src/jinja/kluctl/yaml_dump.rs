@@ -28,6 +28,7 @@ pub(super) fn dump(value: &Value, budget: &Budget) -> Res<String> {
         emitter.indicator("...", true, false, false);
         emitter.write_indent();
     }
+    budget.bytes(emitter.out.len())?;
     Ok(emitter.out)
 }
 
@@ -109,7 +110,7 @@ impl Dumper<'_> {
 
     fn node(&mut self, value: &Value, place: Place) -> Res<()> {
         self.budget.spend(1)?;
-        self.budget.bytes(self.emitter.out.len())?;
+        self.budget.size(self.emitter.out.len())?;
         if self.anchor(value) {
             return Ok(());
         }

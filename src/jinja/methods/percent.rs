@@ -42,9 +42,10 @@ pub(crate) fn format(template: &Value, values: &Value, budget: &Budget) -> Res<V
         out.push_str(&rest[..index]);
         let at = text.len() - rest.len() + index;
         rest = formatter.directive(&rest[index + 1..], at, &mut out)?;
-        budget.bytes(out.len())?;
+        budget.size(out.len())?;
     }
     out.push_str(rest);
+    budget.bytes(out.len())?;
     formatter.finish()?;
     Ok(wrap(template, &out))
 }

@@ -29,6 +29,7 @@ pub(super) fn call(
     };
     let mut fields = Fields { args, mapping, automatic: 0, manual: false, safe };
     let out = fields.format(it, text, 2)?;
+    it.budget.bytes(out.len())?;
     Ok(wrap(value, &out))
 }
 
@@ -70,7 +71,7 @@ impl Fields {
             let text = self.field(it, &rest[..end], depth)?;
             out.push_str(&text);
             rest = &rest[end + 1..];
-            it.budget.bytes(out.len())?;
+            it.budget.size(out.len())?;
         }
         out.push_str(rest);
         Ok(out)

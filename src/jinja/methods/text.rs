@@ -437,8 +437,9 @@ fn join(it: &Interp<'_>, value: &Value, separator: &str, items: &Value) -> Res<V
             }
         }
         index += 1;
-        it.budget.bytes(out.len())?;
+        it.budget.size(out.len())?;
     }
+    it.budget.bytes(out.len())?;
     Ok(wrap(value, &out))
 }
 

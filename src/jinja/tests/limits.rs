@@ -149,3 +149,19 @@ fn limits_are_those_of_the_options() {
     assert!(render("{{ 'x' * 200 }}").unwrap_err().message.contains("100 bytes"));
     assert!(render("{% for i in range(40) %}{{ 'xxxx' }}{% endfor %}").unwrap_err().is_limit());
 }
+
+#[test]
+fn ordinary_work_stays_far_below_the_limits() {
+    let mut small = options();
+    small.fuel = 400_000;
+    let environment = Environment::new(Arc::new(NoFiles), small);
+    let text =
+        "{% for i in range(10000) %}line {{ i }} of a long file that a loop writes\n{% endfor %}";
+    let out = environment.render("a", text, &Vars::default()).unwrap();
+    assert_eq!(out.lines().count(), 10_000);
+    let text =
+        "{{ range(10000) | map('string') | join('---------------------------------') | length }}";
+    assert!(environment.render("a", text, &Vars::default()).is_ok());
+    let text = "{{ range(10000) | list | to_json | length }}{{ range(10000) | list | length }}";
+    assert!(environment.render("a", text, &Vars::default()).is_ok());
+}

@@ -41,11 +41,17 @@ impl Budget {
 
     /// Pays for a string of `bytes` bytes, and checks that it is not too long.
     pub(crate) fn bytes(&self, bytes: usize) -> Res<()> {
+        self.size(bytes)?;
+        self.spend(bytes as u64 / 16)
+    }
+
+    /// Checks that a string that is being put together is not too long.
+    pub(crate) fn size(&self, bytes: usize) -> Res<()> {
         if bytes > self.max_bytes {
             let limit = self.max_bytes;
             return Err(Raise::limit(format!("the text grows beyond {limit} bytes")));
         }
-        self.spend(bytes as u64 / 16)
+        Ok(())
     }
 
     /// Remembers a list that is being changed.

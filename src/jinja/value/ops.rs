@@ -234,8 +234,9 @@ pub(crate) fn concat(parts: &[Value], escapes: bool, budget: &Budget) -> Res<Val
         } else {
             out.push_str(&to_str(part, budget)?);
         }
-        budget.bytes(out.len())?;
+        budget.size(out.len())?;
     }
+    budget.bytes(out.len())?;
     Ok(if markup { Value::Markup(out.into()) } else { Value::str(out) })
 }
 

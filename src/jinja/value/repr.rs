@@ -106,6 +106,7 @@ pub(crate) fn to_str(value: &Value, budget: &Budget) -> Res<Arc<str>> {
 pub(crate) fn repr(value: &Value, budget: &Budget) -> Res<String> {
     let mut writer = Writer { out: String::new(), open: Vec::new(), budget };
     writer.value(value)?;
+    budget.bytes(writer.out.len())?;
     Ok(writer.out)
 }
 
@@ -119,9 +120,7 @@ struct Writer<'a> {
 impl Writer<'_> {
     fn value(&mut self, value: &Value) -> Res<()> {
         self.budget.spend(1)?;
-        self.budget
-            .bytes(self.out.len())
-            .map_err(|_| Raise::limit("the text of a value becomes too long"))?;
+        self.budget.size(self.out.len())?;
         match value {
             Value::Undefined(undefined) if undefined.lenient => self.out.push_str("Undefined"),
             Value::Undefined(_) => self.out.push_str("Undefined"),
