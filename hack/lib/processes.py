@@ -92,10 +92,12 @@ class Processes:
 
 
 def exit_on_signals() -> None:
-    """Turns SIGTERM and SIGHUP into `SystemExit`, so that `finally` blocks run as they do after Ctrl-C."""
+    """Turns SIGTERM and SIGHUP into `SystemExit`, so that `finally` blocks run as they do after Ctrl-C, and makes sure of
+    the latter: a shell starts its background jobs with SIGINT ignored."""
     def leave(number, _frame):
         raise SystemExit(128 + number)
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, leave)
 
