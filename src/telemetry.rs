@@ -15,7 +15,7 @@ use tracing::{
 use tracing_subscriber::{
     EnvFilter, Layer,
     layer::{Context, SubscriberExt},
-    registry::LookupSpan,
+    registry::{LookupSpan, Scope},
     util::{SubscriberInitExt, TryInitError},
 };
 
@@ -131,7 +131,7 @@ where
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
         let mut line = Map::new();
-        for span in context.event_scope(event).into_iter().flat_map(|scope| scope.from_root()) {
+        for span in context.event_scope(event).into_iter().flat_map(Scope::from_root) {
             if let Some(fields) = span.extensions().get::<SpanFields>() {
                 line.extend(fields.0.clone());
             }

@@ -60,7 +60,7 @@ pub enum ArtifactError {
         message: String,
     },
     /// 404: garbage collected, or the storage started empty. The source will store it again.
-    #[error("{url}: the source's storage no longer has this artifact")]
+    #[error("{url}: 404, the source's storage no longer has this artifact")]
     StorageGone {
         /// The URL, redacted.
         url: String,

@@ -116,7 +116,7 @@ impl Acting<'_> {
         let info = self.info(facts);
         self.context.metrics.deploy_started(self.key, info.started);
         let session = self.session(rendered, &info);
-        let work = engine::deploy(&session, &rendered.prepared.desired, &options);
+        let work = Box::pin(engine::deploy(&session, &rendered.prepared.desired, &options));
         let result = self.timed(Stage::Deploy, work).await;
         self.unless_interrupted(result.interrupted)?;
         Ok(result)
@@ -127,7 +127,7 @@ impl Acting<'_> {
         let options = PruneOptions { dry_run: self.dry_run, wait, ..PruneOptions::default() };
         let info = self.info(facts);
         let session = self.session(rendered, &info);
-        let work = engine::prune(&session, &rendered.prepared.desired, &options);
+        let work = Box::pin(engine::prune(&session, &rendered.prepared.desired, &options));
         let result = self.timed(Stage::Prune, work).await;
         self.unless_interrupted(result.interrupted)?;
         Ok(result)
@@ -140,7 +140,7 @@ impl Acting<'_> {
     ) -> Result<ValidateOutcome, Failure> {
         let info = self.info(facts);
         let session = self.session(rendered, &info);
-        let work = engine::validate(&session, &rendered.prepared.desired);
+        let work = Box::pin(engine::validate(&session, &rendered.prepared.desired));
         let result = self.timed(Stage::Validate, work).await;
         self.unless_interrupted(result.interrupted)?;
         Ok(self.validate_outcome(&result, facts))

@@ -53,6 +53,8 @@ pub(crate) struct Context {
     pub slots: Arc<Semaphore>,
     /// One run at a time per target.
     pub turns: Turns,
+    /// Fires when the controller stops: nothing new is begun.
+    pub stopping: CancellationToken,
     /// Interrupts all runs, when the grace period is over.
     pub interrupt: CancellationToken,
 }

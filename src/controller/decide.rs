@@ -52,8 +52,8 @@ pub(crate) struct Actions {
 
 impl Actions {
     /// Whether nothing is due.
-    pub(crate) fn is_empty(&self) -> bool {
-        *self == Self::default()
+    pub(crate) fn is_empty(self) -> bool {
+        self == Self::default()
     }
 }
 
@@ -83,7 +83,9 @@ pub(crate) struct Basis<'a> {
 pub(crate) fn decide(basis: Basis<'_>) -> Actions {
     let deploy = deploy_reason(basis);
     let prune = basis.spec.prune && (deploy.is_some() || survivors_are_due(basis));
-    let validate = if basis.spec.validate { validate_reason(basis, deploy) } else { None };
+    // A dry run leaves nothing behind that could be validated.
+    let validates = basis.spec.validate && !basis.dry_run;
+    let validate = if validates { validate_reason(basis, deploy) } else { None };
     Actions { deploy, prune, validate }
 }
 

@@ -170,7 +170,9 @@ async fn delete_objects(
     let namespaces = vec![key.namespace.clone()];
     let options = PruneOptions { dry_run: is_dry_run, wait, namespaces };
     let started = tokio::time::Instant::now();
-    let result = engine::delete(&session, Some(discriminator), &inclusion(spec), &options).await;
+    let inclusion = inclusion(spec);
+    let work = engine::delete(&session, Some(discriminator), &inclusion, &options);
+    let result = Box::pin(work).await;
     context.metrics.stage(&key, Stage::Delete, started.elapsed());
     if result.interrupted && context.interrupt.is_cancelled() {
         return Err(interrupted());

@@ -68,7 +68,7 @@ pub(crate) async fn fetch(
             let own = source_key(key, reference);
             let own = OwnSource { key: &own, revision: &artifact.revision };
             check_dependencies(context, key, spec, Some(own)).await?;
-            let tree = download(context, &artifact, cancel).await?;
+            let tree = download(context, spec, &artifact, cancel).await?;
             let credentials = GitCredentials::of_source(key, spec, reference, &source);
             (tree as Arc<dyn SourceTree>, spec.path.as_deref(), credentials)
         }
@@ -185,6 +185,7 @@ fn ready_message(source: &serde_json::Value) -> Option<String> {
 
 async fn download(
     context: &Context,
+    spec: &KluctlDeploymentSpec,
     artifact: &Artifact,
     cancel: &CancellationToken,
 ) -> Result<Arc<artifact::ArtifactTree>, Failure> {
@@ -202,7 +203,9 @@ async fn download(
         revision: artifact.revision.clone(),
         size: artifact.size.and_then(|size| u64::try_from(size).ok()),
     };
+    let longest = FetchOptions::default().timeout;
     let options = FetchOptions {
+        timeout: spec.timeout().min(longest),
         retry: RetryPolicy::flux(context.options.http_retry),
         localhost: context.options.source_localhost.clone(),
         ..FetchOptions::default()

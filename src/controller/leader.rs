@@ -179,7 +179,7 @@ impl Election {
                 }
                 Ok(Ok(Standing::Free)) => {}
                 Ok(Err(error)) => {
-                    tracing::warn!(lease = self.name, "the lease is not renewed: {error}")
+                    tracing::warn!(lease = self.name, "the lease is not renewed: {error}");
                 }
                 Err(_) => tracing::warn!(lease = self.name, "the lease is not renewed: no answer"),
             }
@@ -209,7 +209,7 @@ impl Election {
         match tokio::time::timeout(Duration::from_secs(5), released).await {
             Ok(Ok(())) => tracing::info!(lease = self.name, "gave the lease back"),
             Ok(Err(error)) => {
-                tracing::warn!(lease = self.name, "the lease is not given back: {error}")
+                tracing::warn!(lease = self.name, "the lease is not given back: {error}");
             }
             Err(_) => tracing::warn!(lease = self.name, "the lease is not given back: no answer"),
         }
@@ -257,8 +257,8 @@ pub(crate) fn lease_name(label_selector: Option<&str>) -> String {
         None => NAME.to_owned(),
         Some(selector) => {
             let hash = Sha256::digest(selector);
-            let hex: String = hash.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-            format!("{NAME}-{hex}")
+            let start = u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]]);
+            format!("{NAME}-{start:08x}")
         }
     }
 }

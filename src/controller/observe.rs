@@ -9,6 +9,7 @@ use crate::observer::{EngineEvent, Observer, Stage};
 /// Listens to one reconciliation.
 pub(crate) struct RunObserver {
     slot: Mutex<Option<OwnedSemaphorePermit>>,
+    waits: watch::Sender<bool>,
     progress: watch::Sender<String>,
     revision: String,
 }
@@ -20,12 +21,21 @@ impl RunObserver {
         revision: String,
     ) -> (Self, watch::Receiver<String>) {
         let (progress, receiver) = watch::channel(String::new());
-        (Self { slot: Mutex::new(Some(slot)), progress, revision }, receiver)
+        let waits = watch::Sender::new(false);
+        (Self { slot: Mutex::new(Some(slot)), waits, progress, revision }, receiver)
+    }
+
+    /// Returns once the run has begun to wait for objects to become ready.
+    pub(crate) async fn waits(&self) {
+        let mut waits = self.waits.subscribe();
+        // The sender is borrowed here, so it cannot have gone.
+        let _waits = waits.wait_for(|waits| *waits).await;
     }
 
     /// Gives the worker slot back, so that others can work. What remains of the run is waiting and little else.
     fn release(&self) {
         self.slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.waits.send_if_modified(|waits| !std::mem::replace(waits, true));
     }
 
     fn tell(&self, message: String) {

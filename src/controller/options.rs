@@ -6,7 +6,6 @@ use crate::cluster::{connect::Own, kubeconfig::Guards};
 
 /// How the controller runs. The front fills it in; nothing here is read from the environment.
 #[derive(Debug, Clone)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own for the operator")]
 pub struct Options {
     /// The cluster whose KluctlDeployments are reconciled.
     pub own: Own,

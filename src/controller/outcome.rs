@@ -155,6 +155,7 @@ impl Done {
 
 /// How a reconciliation ended.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "one per reconciliation, and passed by reference")]
 pub(crate) enum Ending {
     /// Before anything was deployed.
     Failed(Failure),

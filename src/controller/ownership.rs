@@ -163,8 +163,8 @@ mod tests {
             claims.claim(&a, "2026", &target("t")),
             Claim::Granted { rivals: vec![b.clone()] }
         );
-        assert_eq!(claims.rivals_of(&a), [b.clone()]);
-        assert_eq!(claims.rivals_of(&b), [a.clone()]);
+        assert_eq!(claims.rivals_of(&a), std::slice::from_ref(&b));
+        assert_eq!(claims.rivals_of(&b), std::slice::from_ref(&a));
         assert_eq!(claims.claim(&b, "2020", &target("other")), Claim::Granted { rivals: vec![] });
         assert_eq!(claims.rivals_of(&a), [], "who claims something else is no rival any more");
     }
@@ -175,10 +175,14 @@ mod tests {
         let (a, b) = (claimant("a"), claimant("b"));
         claims.claim(&a, "1", &target("t"));
         claims.claim(&b, "2", &target("t"));
-        assert_eq!(claims.withdraw(&a), [b.clone()]);
+        assert_eq!(claims.withdraw(&a), std::slice::from_ref(&b));
         assert_eq!(claims.claim(&b, "2", &target("t")), Claim::Granted { rivals: vec![] });
         claims.claim(&a, "1", &target("t"));
-        assert_eq!(claims.withdraw(&a), [b.clone()], "the owner hears that the rival has left");
+        assert_eq!(
+            claims.withdraw(&a),
+            std::slice::from_ref(&b),
+            "the owner hears that the rival has left"
+        );
         assert!(claims.withdraw(&a).is_empty());
         claims.withdraw(&b);
         assert!(claims.targets.is_empty() && claims.claims.is_empty(), "nothing is left behind");

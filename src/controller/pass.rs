@@ -225,21 +225,17 @@ impl Pass {
 
 fn log_end(ending: &Ending, status: &KluctlDeploymentStatus, took: Duration) {
     let revision = status.last_attempted_revision.as_deref().unwrap_or_default();
-    match ending {
-        Ending::Failed(failure) => tracing::info!(
-            reason = failure.reason,
-            revision,
-            "Reconciliation failed after {took:?}: {}",
-            conditions::shorten_to(&failure.message, 2_000)
-        ),
-        Ending::Done(_) => match status.condition(READY).filter(|ready| !ready.is_true()) {
-            Some(ready) => tracing::info!(
-                reason = ready.reason,
-                revision,
-                "Reconciliation failed after {took:?}: {}",
-                conditions::shorten_to(&ready.message, 2_000)
-            ),
-            None => tracing::info!(revision, "Reconciliation finished in {took:?}"),
-        },
+    let failed = match ending {
+        Ending::Failed(failure) => Some((failure.reason, &failure.message)),
+        Ending::Done(_) => status
+            .condition(READY)
+            .filter(|ready| !ready.is_true())
+            .map(|ready| (ready.reason.as_str(), &ready.message)),
+    };
+    if let Some((reason, message)) = failed {
+        let message = conditions::shorten_to(message, 2_000);
+        tracing::info!(reason, revision, "Reconciliation failed after {took:?}: {message}");
+    } else {
+        tracing::info!(revision, "Reconciliation finished in {took:?}");
     }
 }

@@ -44,13 +44,12 @@ impl StoreError {
     fn class(&self) -> Class {
         match self {
             Self::Gone => Class::Waiting,
-            Self::Timeout => Class::Transient,
             Self::Api(kube::Error::Api(status)) => match status.code {
                 401 | 403 => Class::Access,
                 429 | 500..=599 => Class::Transient,
                 _ => Class::Object,
             },
-            Self::Api(_) => Class::Transient,
+            Self::Timeout | Self::Api(_) => Class::Transient,
         }
     }
 }

@@ -136,8 +136,8 @@ pub(crate) async fn cluster_id(
     let id = asked.map_err(|outcome| secrets::refused(reason::PREPARE_FAILED, what, &outcome))?;
     Ok(match access {
         Access::Kubeconfig { config, .. } if id.is_empty() => {
-            let clusters = config.clusters.iter().filter_map(|named| named.cluster.as_ref());
-            let server = clusters.filter_map(|cluster| cluster.server.clone()).next();
+            let mut clusters = config.clusters.iter().filter_map(|named| named.cluster.as_ref());
+            let server = clusters.find_map(|cluster| cluster.server.clone());
             server.map(|server| crate::secret::redact_url(&server)).unwrap_or_default()
         }
         _ => id,

@@ -31,7 +31,7 @@ pub(crate) async fn reconcile(context: &Arc<Context>, key: &NamespacedName, id: 
         Err(over) => return over,
     };
     if pass.object.is_deleting() {
-        return delete::delete(pass).await;
+        return Box::pin(delete::delete(pass)).await;
     }
     let spec = match readable(&mut pass).await {
         Ok(spec) => spec,
@@ -43,7 +43,7 @@ pub(crate) async fn reconcile(context: &Arc<Context>, key: &NamespacedName, id: 
         }
     };
     warn_of_deprecated_fields(&pass, &spec);
-    let ending = match run(&mut pass, &spec).await {
+    let ending = match Box::pin(run(&mut pass, &spec)).await {
         Ok(done) => Ending::Done(done),
         Err(failure) => Ending::Failed(failure),
     };
@@ -101,7 +101,7 @@ async fn run(pass: &mut Pass, spec: &KluctlDeploymentSpec) -> Result<Done, Failu
     let inputs = {
         let _lookup = context.lookups.acquire().await;
         let started = tokio::time::Instant::now();
-        let fetched = fetch::fetch(&context, &key, spec, &mut pass.facts, &cancel).await;
+        let fetched = Box::pin(fetch::fetch(&context, &key, spec, &mut pass.facts, &cancel)).await;
         context.metrics.stage(&key, Stage::Fetch, started.elapsed());
         fetched?
     };
@@ -122,7 +122,7 @@ async fn run(pass: &mut Pass, spec: &KluctlDeploymentSpec) -> Result<Done, Failu
     let started = tokio::time::Instant::now();
     let facts = &mut pass.facts;
     let prepared =
-        prepare::prepare(&context, spec, inputs, facts, super::now(), &observer, &cancel);
+        Box::pin(prepare::prepare(&context, spec, inputs, facts, super::now(), &observer, &cancel));
     let rendered = within(deadline, spec, &cancel, prepared).await;
     context.metrics.stage(&key, Stage::Prepare, started.elapsed());
     let rendered = rendered?;
@@ -153,8 +153,30 @@ async fn run(pass: &mut Pass, spec: &KluctlDeploymentSpec) -> Result<Done, Failu
         cancel: &cancel,
         deadline,
     };
-    let acting = act::act(run, &rendered, &facts, actions);
+    let acting = Box::pin(act::act(run, &rendered, &facts, actions));
+    let acting = until_shutdown(&context, &observer, &cancel, acting);
     pass.with_progress(progress, is_repetition(actions), acting).await
+}
+
+/// Runs `work`; a run that only waits for readiness is not worth a grace period when the controller stops, as the next
+/// leader takes up the waiting.
+async fn until_shutdown<T>(
+    context: &Context,
+    observer: &RunObserver,
+    cancel: &CancellationToken,
+    work: impl Future<Output = T>,
+) -> T {
+    let yielding = async {
+        context.stopping.cancelled().await;
+        observer.waits().await;
+        cancel.cancel();
+        std::future::pending::<std::convert::Infallible>().await
+    };
+    tokio::select! {
+        biased;
+        result = work => result,
+        never = yielding => match never {},
+    }
 }
 
 /// Whether the outcome is expected to be what it was, so that Ready need not become Unknown meanwhile.

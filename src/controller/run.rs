@@ -102,7 +102,8 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Co
         .events_url
         .clone()
         .map(|url| FluxEvents::new(http.clone(), url, options.host.clone()));
-    let notifier = Notifier::start(&client, flux, metrics.clone(), &mut senders, &background);
+    let notifier =
+        Notifier::start(&client, flux.as_ref(), metrics.clone(), &mut senders, &background);
     let concurrency = options.concurrency.max(1);
     let election = options.elects_leader.then(|| {
         let name = lease_name(options.label_selector.as_deref());
@@ -117,11 +118,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Co
     let context = Arc::new(Context {
         clusters: Clusters::new(Clients::new(own_config, ConnectOptions::default())),
         store: ObjectStore::new(client),
-        artifacts: artifact::Store::open(
-            &options.cache_dir.join("artifacts"),
-            http,
-            artifact::StoreLimits::default(),
-        )?,
+        artifacts: open_artifacts(&options.cache_dir, &http)?,
         repositories: git::Cache::open(
             &options.cache_dir.join("repositories"),
             git::CacheOptions::default(),
@@ -130,6 +127,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Co
         lookups: Semaphore::new(concurrency * 4),
         slots: Arc::new(Semaphore::new(concurrency)),
         turns: Turns::default(),
+        stopping: shutdown.child_token(),
         interrupt: CancellationToken::new(),
         own,
         state,
@@ -143,6 +141,26 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Co
     background.cancel();
     services.shutdown().await;
     result
+}
+
+/// Opens the cache of artifacts, or (when another process of this machine has it) the next one of a few beside it.
+fn open_artifacts(
+    dir: &std::path::Path,
+    http: &reqwest::Client,
+) -> Result<artifact::Store, ArtifactError> {
+    let names =
+        std::iter::once("artifacts".to_owned()).chain((2..=8).map(|n| format!("artifacts-{n}")));
+    let mut first_error = None;
+    for name in names {
+        let limits = artifact::StoreLimits::default();
+        match artifact::Store::open(&dir.join(name), http.clone(), limits) {
+            Ok(store) => return Ok(store),
+            Err(error) => first_error = first_error.or(Some(error)),
+        }
+    }
+    let nothing =
+        || ArtifactError::Cache { path: dir.display().to_string(), message: "unusable".into() };
+    Err(first_error.unwrap_or_else(nothing))
 }
 
 fn start_watches(watches: &Watches, services: &mut JoinSet<()>) -> (Listed, Listed) {
@@ -198,7 +216,7 @@ async fn lead(
         return Ok(());
     }
     context.metrics.leader(true);
-    let stop = shutdown.child_token();
+    let stop = context.stopping.clone();
     let work = async {
         // Nothing is deployed before it is known who else deploys.
         let known = async {
@@ -246,6 +264,7 @@ async fn dispatch(context: &Arc<Context>, stop: &CancellationToken) {
         runs.spawn(work_on(context.clone(), key));
         note_load(context);
     }
+    while runs.try_join_next().is_some() {}
     tracing::info!(running = runs.len(), "stopping");
     let all = async { while runs.join_next().await.is_some() {} };
     if tokio::time::timeout(context.options.grace_period, all).await.is_ok() {
@@ -269,7 +288,7 @@ async fn work_on(context: Arc<Context>, key: NamespacedName) {
         namespace = key.namespace,
         reconcileID = id,
     );
-    let run = AssertUnwindSafe(reconcile(&context, &key, &id)).catch_unwind();
+    let run = AssertUnwindSafe(Box::pin(reconcile(&context, &key, &id))).catch_unwind();
     let next = run.instrument(span.clone()).await.unwrap_or_else(|_| {
         let _entered = span.enter();
         tracing::error!("internal error: the reconciliation panicked; please report this");
@@ -277,13 +296,9 @@ async fn work_on(context: Arc<Context>, key: NamespacedName) {
     });
     let delay = context.state.done(&key, next);
     let _entered = span.enter();
-    match delay {
-        Some(delay) => tracing::debug!(
-            "next run in {}",
-            GoDuration(Duration::from_millis(u64::try_from(delay.as_millis()).unwrap_or(u64::MAX)))
-        ),
-        None => tracing::debug!("next run on change"),
-    }
+    let millis = |delay: Duration| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+    let delay = delay.map(|delay| GoDuration(Duration::from_millis(millis(delay))).to_string());
+    tracing::debug!(after = delay.as_deref().unwrap_or("a change"), "next run");
     note_load(&context);
 }
 

@@ -43,7 +43,7 @@ pub(crate) fn after_run(
     let deployed_at = deploy.and_then(|last| time(last.time.as_ref()));
     let redeploy = deploy.filter(|last| !last.succeeded()).map(|_| retry);
 
-    let validate = status.last_validate_result.as_ref().filter(|_| spec.validate);
+    let validate = status.last_validate_result.as_ref().filter(|_| spec.validate && !dry_run);
     let validated_at = validate.and_then(|last| time(last.time.as_ref()));
     let revalidate = validate.filter(|last| !last.ready).map(|_| retry);
 

@@ -70,6 +70,7 @@ pub(crate) struct Before<'a> {
 
 /// The run, besides its ending.
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_field_names, reason = "a dry run is called so")]
 pub(crate) struct Run {
     /// When it ended.
     pub now: Timestamp,
@@ -206,6 +207,7 @@ fn summarize_done(
     let was_new = ready.is_none_or(|ready| ready.observed_generation != Some(before.generation));
     match &verdict {
         Verdict::Ready(message) => {
+            let message = &with_rivals(message, before.rivals);
             stamp.set(
                 &mut status,
                 READY,
@@ -315,6 +317,14 @@ fn take_over(
     }
 }
 
+/// What Ready says of an owner whose target others want, too: it goes on, and they are refused.
+fn with_rivals(message: &str, rivals: &[String]) -> String {
+    if rivals.is_empty() {
+        return message.to_owned();
+    }
+    format!("{message}; its target is also claimed by {}, which is refused", rivals.join(", "))
+}
+
 enum Verdict {
     Ready(String),
     NotReady(&'static str, String),
@@ -339,7 +349,7 @@ fn verdict(
             .unwrap_or_else(|| format!("{} objects still exist", status.survivors.len()));
         return Verdict::NotReady(reason::PRUNE_FAILED, format!("prune failed: {text}"));
     }
-    let validate = status.last_validate_result.as_ref().filter(|_| spec.validate);
+    let validate = status.last_validate_result.as_ref().filter(|_| spec.validate && !dry_run);
     if let Some(failed) = validate.filter(|last| !last.ready) {
         let text = failed.error.clone().unwrap_or_else(|| format!("{} errors", failed.errors));
         return Verdict::NotReady(reason::VALIDATE_FAILED, format!("validate failed: {text}"));
@@ -417,22 +427,19 @@ fn finished(run: Run, next: Requeue) -> Event {
 /// `deploy succeeded. 3 new objects. …`, the reference's grammar.
 fn command_event(command: &str, outcome: &CommandOutcome) -> Event {
     let status = &outcome.status;
-    let mut message = format!("{command} succeeded.");
-    for (number, what) in [
+    let counts = [
         (status.new_objects, "new objects"),
         (status.changed_objects, "changed objects"),
         (status.hook_objects, "hooks run"),
         (status.deleted_objects, "deleted objects"),
         (status.orphan_objects, "orphan objects"),
         (status.warnings, "warnings"),
-    ] {
-        if number > 0 {
-            message.push_str(&format!(" {number} {what}."));
-        }
-    }
-    for warning in outcome.warnings.iter().take(5) {
-        message.push_str(&format!("\nwarning: {warning}"));
-    }
+    ];
+    let counts = counts.iter().filter(|(number, _)| *number > 0);
+    let counts = counts.map(|(number, what)| format!(" {number} {what}."));
+    let warnings = outcome.warnings.iter().take(5).map(|warning| format!("\nwarning: {warning}"));
+    let message =
+        std::iter::once(format!("{command} succeeded.")).chain(counts).chain(warnings).collect();
     Event {
         severity: Severity::Info,
         reason: reason::RECONCILIATION_SUCCEEDED,

@@ -57,7 +57,7 @@ async fn the_default_service_account_is_used(case: &mut Case) -> Result<()> {
     case.apply(json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default-tenant"}})).await?;
     grant(case, "default-tenant").await?;
     case.start_controller(&["--default-service-account=default-tenant"]).await?;
-    let outside = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: not-for-tenants\n";
+    let outside = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: not-for-tenants\nrules: []\n";
     let files = [TWO_CONFIG_MAPS, &[("config/zz.yaml", outside)]].concat();
     let repo = case.deploy_project("app", &files, json!({})).await?;
     let object = case.wait_failed("app", "DeployFailed").await?;

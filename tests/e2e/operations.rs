@@ -32,16 +32,23 @@ async fn two_owners_of_a_target_are_told_so(case: &mut Case) -> Result<()> {
                 "KluctlDeployment",
                 name,
                 "the conflict",
-                |object| {
-                    ready_reason(object) == "OwnershipConflict"
-                        && message_of(object, "Ready").contains(other)
-                },
+                |object| message_of(object, "OwnershipConflict").contains(other),
             )
             .await?;
-        ensure!(!is_ready(&object), "{name} is Ready");
+        let message = message_of(&object, "Ready");
+        ensure!(message.contains(other), "{name} does not name {other}: {message}");
+        ensure!(is_ready(&object) == (name == "first"), "{name}: {}", object["status"]);
     }
+    let second = case.get("flux.kluctl.io/v1alpha1", "KluctlDeployment", "second").await?;
+    ensure!(
+        ready_reason(&second.unwrap_or_default()) == "OwnershipConflict",
+        "second is not refused"
+    );
     case.delete_deployment("second").await?;
-    case.wait_ready("first").await?;
+    case.wait_deployment("first", "the end of the conflict", |object| {
+        is_ready(object) && condition(object, "OwnershipConflict").is_none()
+    })
+    .await?;
     ensure!(
         !case.config_map("one").await?.is_null(),
         "the loser's deletion removed the winner's objects"

@@ -106,7 +106,7 @@ impl Notifier {
     /// `cancel` fires. Without `flux`, only Kubernetes Events are written.
     pub(crate) fn start(
         client: &kube::Client,
-        flux: Option<FluxEvents>,
+        flux: Option<&FluxEvents>,
         metrics: Arc<Metrics>,
         tasks: &mut JoinSet<()>,
         cancel: &CancellationToken,
@@ -125,7 +125,7 @@ impl Notifier {
         let (senders, receivers): (Vec<_>, Vec<mpsc::Receiver<Notice>>) =
             lanes(if flux.is_some() { LANES } else { 0 });
         for mut lane in receivers {
-            let (flux, metrics, cancel) = (flux.clone(), metrics.clone(), cancel.clone());
+            let (flux, metrics, cancel) = (flux.cloned(), metrics.clone(), cancel.clone());
             tasks.spawn(async move {
                 while let Some(Some(notice)) = cancel.run_until_cancelled(lane.recv()).await {
                     let Some(flux) = &flux else { continue };

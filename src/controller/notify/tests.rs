@@ -152,7 +152,7 @@ async fn events_of_one_object_stay_in_order_and_a_full_queue_drops_without_waiti
     let metrics = Arc::new(Metrics::new());
     let notifier = Notifier::start(
         &no_kubernetes(),
-        Some(events(&server)),
+        Some(&events(&server)),
         metrics.clone(),
         &mut tasks,
         &cancel,
@@ -163,7 +163,7 @@ async fn events_of_one_object_stay_in_order_and_a_full_queue_drops_without_waiti
     }
     assert!(started.elapsed() < Duration::from_secs(2), "handing over does not wait");
     drop(notifier);
-    flush(tasks, Duration::from_secs(60)).await;
+    flush(tasks, Duration::from_mins(1)).await;
     let numbers: Vec<u32> = server
         .received_requests()
         .await

@@ -404,7 +404,7 @@ fn requests_are_answered_also_by_failures_but_a_deployment_stays_asked_for() {
 fn a_dry_run_records_itself_and_nothing_else() {
     let dry = CommandStatus { dry_run: true, changed_objects: 2, ..deployed(0, "h1") };
     let case = Case { dry_run: true, ..Case::default() };
-    let summary = case.end(&done(Some(dry), Some(validated(0, true))));
+    let summary = case.end(&done(Some(dry), None));
     assert_eq!(
         shown(&summary),
         "Ready=True ReconciliationSucceeded: Dry run of revision: main@sha1:aa"

@@ -40,7 +40,7 @@ impl Case {
     /// Creates the namespace and the directory.
     pub(crate) async fn start(suite: Arc<Suite>, name: &str) -> Result<Self> {
         let namespace: String =
-            name.replace("::", "-").replace('_', "-").chars().take(60).collect();
+            name.replace("::", "-").replace('_', "-").chars().take(45).collect();
         let namespace = namespace.trim_end_matches('-').to_owned();
         let dir = suite.state.path().join(&namespace);
         fs::create_dir_all(&dir)?;
@@ -133,9 +133,7 @@ impl Case {
         patch: Value,
     ) -> Result<Value> {
         let api = self.api(api_version, kind, Some(&self.namespace));
-        Ok(serde_json::to_value(
-            api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?,
-        )?)
+        Ok(serde_json::to_value(api.patch(name, &by_hand(), &Patch::Merge(patch)).await?)?)
     }
 
     /// The object, `None` when it is not there.
@@ -452,6 +450,11 @@ impl Case {
         }
         text
     }
+}
+
+/// A change as `kubectl edit` makes it: the engine takes fields back from whoever edits by hand.
+fn by_hand() -> PatchParams {
+    PatchParams { field_manager: Some("kubectl-edit".to_owned()), ..PatchParams::default() }
 }
 
 fn check_conditions_if_seen(object: &Value) -> Result<()> {
