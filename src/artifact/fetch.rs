@@ -71,7 +71,7 @@ pub(super) async fn download(
     }
     let mut run = Download { client, artifact, limit, target, url, shown, received: 0 };
     let deadline = Instant::now() + options.timeout;
-    let work = cancel.run_until_cancelled(run.with_retries(&options.retry, cancel));
+    let work = cancel.run_until_cancelled(run.with_retries(&options.retry, deadline, cancel));
     match tokio::time::timeout_at(deadline, work).await {
         Ok(Some(result)) => result,
         Ok(None) => Err(ArtifactError::Cancelled),
@@ -97,6 +97,7 @@ impl Download<'_> {
     async fn with_retries(
         &mut self,
         retry: &RetryPolicy,
+        deadline: Instant,
         cancel: &CancellationToken,
     ) -> Result<u64, ArtifactError> {
         let mut attempts = 1;
@@ -105,7 +106,10 @@ impl Download<'_> {
                 Ok(()) => return Ok(self.received),
                 Err(Stop::Final(error)) => return Err(error),
                 Err(Stop::Again { failure, message }) => {
-                    let Some(wait) = retry.wait(attempts, failure, jitter()) else {
+                    // Waiting for a time that will not come only hides what the last failure was.
+                    let wait = retry.wait(attempts, failure, jitter());
+                    let wait = wait.filter(|wait| Instant::now() + *wait < deadline);
+                    let Some(wait) = wait else {
                         let url = self.shown.clone();
                         return Err(ArtifactError::Unavailable { url, attempts, message });
                     };

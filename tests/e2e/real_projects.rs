@@ -16,7 +16,7 @@ async fn metrics_server_is_deployed_as_kustomize_builds_it(case: &mut Case) -> R
     let manifests = case.suite.programs.join("../manifests/metrics-server").canonicalize()?;
     let kluctl = "discriminator: metrics-server-{{ target.name }}\ntargets:\n  - name: base\n    args: {overlay: base}\n  - name: release\n    args: {overlay: overlays/release}\nargs:\n  - name: overlay\n";
     // The bases have to be rendered, too; only the overlay's objects are wanted.
-    let deployment = "deployments:\n  - path: manifests/base\n    onlyRender: {{ args.overlay != 'base' }}\n{% if args.overlay != 'base' %}  - path: manifests/{{ args.overlay }}\n{% endif %}commonLabels:\n  example.com/target: {{ target.name }}\n";
+    let deployment = "deployments:\n  - path: manifests/base\n    onlyRender: {{ args.overlay != 'base' }}\n{% if args.overlay != 'base' %}  - path: manifests/components/release\n    onlyRender: true\n  - path: manifests/{{ args.overlay }}\n{% endif %}commonLabels:\n  example.com/target: {{ target.name }}\n";
     let repo =
         case.repo("metrics-server", &[(".kluctl.yaml", kluctl), ("deployment.yaml", deployment)])?;
     repo.commit_directory_as(&manifests, "manifests")?;

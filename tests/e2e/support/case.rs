@@ -335,7 +335,15 @@ impl Case {
     ) -> Result<Value> {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let object = self.get(api_version, kind, name).await?.unwrap_or(Value::Null);
+            let found = self.get(api_version, kind, name).await;
+            // An API server that restarts refuses connections for a moment.
+            let object = match found {
+                Err(error) if is_unreachable(&error) && Instant::now() < deadline => {
+                    tokio::time::sleep(Duration::from_millis(200)).await;
+                    continue;
+                }
+                found => found?.unwrap_or(Value::Null),
+            };
             if wanted(&object) {
                 return Ok(object);
             }
@@ -450,6 +458,12 @@ impl Case {
         }
         text
     }
+}
+
+/// Whether the API server did not answer at all.
+fn is_unreachable(error: &anyhow::Error) -> bool {
+    let cause = error.downcast_ref::<kube::Error>();
+    cause.is_some_and(|cause| !matches!(cause, kube::Error::Api(_)))
 }
 
 /// A change as `kubectl edit` makes it: the engine takes fields back from whoever edits by hand.
