@@ -5,7 +5,8 @@ Usage: record.py [--output DIR]
 
 Installs the versions named in requirements.txt into a virtual environment of its own (in $JINJA_PROBES_VENV, or below
 target/), then renders every probe with the settings that kluctl uses and writes results.json. The unit tests of
-src/jinja replay that file without Python; hack/jinja-probes/check records again and compares.
+src/jinja replay that file without Python; hack/jinja-probes/check records again and compares. The committed file comes
+from Python 3.11; other versions word a few of Python's own messages differently.
 """
 
 import json

@@ -190,10 +190,13 @@ pub(super) fn urlencode(it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) -
     let value = args.get(0);
     let pairs: Vec<(Value, Value)> = match value {
         Value::Dict(dict) => dict.pairs(),
-        Value::List(_) | Value::Tuple(_) | Value::View(..) | Value::Iter(_) => {
+        Value::List(_) | Value::Tuple(_) | Value::View(..) | Value::Iter(_) | Value::Range(_) => {
             let mut pairs = Vec::new();
             for item in super::sequence::collect(it, value)? {
-                let mut walk = Walk::new(&item)?;
+                let mut walk = Walk::new(&item).map_err(|_| {
+                    let name = item.type_name();
+                    Raise::type_error(format!("cannot unpack non-iterable {name} object"))
+                })?;
                 match (walk.next()?, walk.next()?, walk.next()?) {
                     (Some(key), Some(value), None) => pairs.push((key, value)),
                     (Some(_), Some(_), Some(_)) => {

@@ -6,11 +6,12 @@ use num_bigint::BigInt;
 use num_traits::{Signed, ToPrimitive};
 
 use crate::jinja::args::Bound;
+use crate::jinja::ast::BinaryOp;
 use crate::jinja::error::{Raise, Res};
 use crate::jinja::eval::Interp;
 use crate::jinja::eval::scope::Scope;
-use crate::jinja::value::Value;
 use crate::jinja::value::number::{Num, parse_float, parse_int, to_float, to_int, truncate};
+use crate::jinja::value::{Value, ops};
 
 pub(super) fn int(_it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) -> Res<Value> {
     let value = args.get(0);
@@ -57,7 +58,7 @@ pub(super) fn abs(_it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) -> Res
     }
 }
 
-pub(super) fn round(_it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) -> Res<Value> {
+pub(super) fn round(it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) -> Res<Value> {
     let value = args.get(0);
     let precision = args.int(1, 0)?;
     let method = args.given(2).map_or(Some("common"), |method| method.as_str().map(|text| &**text));
@@ -71,11 +72,11 @@ pub(super) fn round(_it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) -> R
     }
     let Some(number) = Num::of(value) else {
         let name = value.type_name();
-        return Err(Raise::type_error(if method == "common" {
-            format!("type {name} doesn't define __round__ method")
-        } else {
-            format!("can't multiply sequence by non-int of type '{name}'")
-        }));
+        if method != "common" {
+            ops::binary(BinaryOp::Mul, value, &Value::Int(1), &it.budget)?;
+            return Err(Raise::type_error(format!("must be real number, not {name}")));
+        }
+        return Err(Raise::type_error(format!("type {name} doesn't define __round__ method")));
     };
     if method == "common" {
         return Ok(match number {

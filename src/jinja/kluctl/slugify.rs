@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use regex::Regex;
 use unicode_normalization::UnicodeNormalization as _;
+use unicode_normalization::char::is_combining_mark;
 
 use crate::jinja::args::{Bound, Signature};
 use crate::jinja::error::{Raise, Res};
@@ -143,7 +144,9 @@ fn slug(text: &str, options: &Options) -> String {
     text = without_number_commas(&text.replace('\'', ""));
     text = match &options.pattern {
         Some(pattern) => pattern.replace_all(&text, "-").into_owned(),
-        None if options.allow_unicode => dashed(&text, char::is_alphanumeric),
+        None if options.allow_unicode => {
+            dashed(&text, |c| c.is_alphanumeric() && !is_combining_mark(c))
+        }
         None => dashed(&text, |c| c == '-' || c.is_ascii_alphanumeric()),
     };
     let words: Vec<&str> = text.split('-').filter(|word| !word.is_empty()).collect();

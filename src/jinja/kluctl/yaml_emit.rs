@@ -176,7 +176,7 @@ impl Emitter {
             self.plain(text, !key, root);
         } else if wish == Wish::Literal && !key && analysis.block {
             self.literal(text);
-        } else if analysis.single && !(key && analysis.multiline) {
+        } else if wish != Wish::Literal && analysis.single && !(key && analysis.multiline) {
             self.single_quoted(text, !key);
         } else {
             self.double_quoted(text, !key);

@@ -175,11 +175,15 @@ impl Formatter<'_> {
             'c' => {
                 let c = match value.as_str() {
                     Some(text) if char_count(text) == 1 => text.to_string(),
-                    _ => value
-                        .as_index()
-                        .and_then(|code| char::from_u32(u32::try_from(code).ok()?))
-                        .map(String::from)
-                        .ok_or_else(|| Raise::type_error("%c requires int or char"))?,
+                    _ => {
+                        let Some(code) = value.as_index() else {
+                            return Err(Raise::type_error("%c requires int or char"));
+                        };
+                        let c = u32::try_from(code).ok().and_then(char::from_u32);
+                        c.map(String::from).ok_or_else(|| {
+                            Raise::new("OverflowError", "%c arg not in range(0x110000)")
+                        })?
+                    }
                 };
                 Ok((String::new(), c, false))
             }

@@ -13,9 +13,8 @@ use crate::jinja::value::{Budget, Value, char_count};
 pub(super) struct Spec {
     fill: char,
     align: Option<char>,
-    sign: char,
+    sign: Option<char>,
     alternate: bool,
-    zero: bool,
     width: usize,
     grouping: Option<char>,
     precision: Option<usize>,
@@ -26,13 +25,13 @@ impl Spec {
     pub(super) fn parse(text: &str, type_name: &str) -> Res<Self> {
         let chars: Vec<char> = text.chars().collect();
         let mut at = 0;
+        let mut fill_given = false;
         let is_align = |c: Option<&char>| c.is_some_and(|c| "<>=^".contains(*c));
         let mut spec = Spec {
             fill: ' ',
             align: None,
-            sign: '-',
+            sign: None,
             alternate: false,
-            zero: false,
             width: 0,
             grouping: None,
             precision: None,
@@ -40,6 +39,7 @@ impl Spec {
         };
         if is_align(chars.get(1)) {
             spec.fill = chars[0];
+            fill_given = true;
             spec.align = Some(chars[1]);
             at = 2;
         } else if is_align(chars.first()) {
@@ -47,17 +47,17 @@ impl Spec {
             at = 1;
         }
         if let Some(sign) = chars.get(at).filter(|c| "+- ".contains(**c)) {
-            spec.sign = *sign;
+            spec.sign = Some(*sign);
             at += 1;
         }
         if chars.get(at) == Some(&'#') {
             spec.alternate = true;
             at += 1;
         }
-        if chars.get(at) == Some(&'0') {
-            spec.zero = true;
-            if spec.align.is_none() {
-                spec.fill = '0';
+        if chars.get(at) == Some(&'0') && !fill_given {
+            spec.fill = '0';
+            let number = !matches!(type_name, "str" | "Markup");
+            if spec.align.is_none() && number {
                 spec.align = Some('=');
             }
             at += 1;
@@ -88,6 +88,13 @@ impl Spec {
                 "Invalid format specifier {text} for object of type '{type_name}'"
             )));
         }
+        if let (Some(grouping), Some(kind)) = (spec.grouping, spec.kind) {
+            let grouped = "deEfFgG%".contains(kind) || grouping == '_' && "boxX".contains(kind);
+            if !grouped {
+                let message = format!("Cannot specify '{grouping}' with '{kind}'.");
+                return Err(Raise::value_error(message));
+            }
+        }
         Ok(spec)
     }
 
@@ -105,7 +112,7 @@ impl Spec {
             Value::Str(text) | Value::Markup(text) => self.text(text),
             Value::Bool(_) | Value::Int(_) | Value::Big(_) | Value::Float(_) => {
                 match Num::of(value) {
-                    Some(number) => self.number(&number),
+                    Some(number) => self.number(&number, value.type_name()),
                     None => Ok(String::new()),
                 }
             }
@@ -123,7 +130,21 @@ impl Spec {
         if self.kind.is_some_and(|kind| kind != 's') {
             return self.unknown("str");
         }
-        if self.align == Some('=') && !self.zero {
+        let refused = match (self.sign, self.alternate) {
+            (Some(' '), _) => Some("Space"),
+            (Some(_), _) => Some("Sign"),
+            (None, true) => Some("Alternate form (#)"),
+            (None, false) => None,
+        };
+        if let Some(what) = refused {
+            let message = format!("{what} not allowed in string format specifier");
+            return Err(Raise::value_error(message));
+        }
+        if self.grouping.is_some() {
+            let grouping = self.grouping.unwrap_or(',');
+            return Err(Raise::value_error(format!("Cannot specify '{grouping}' with 's'.")));
+        }
+        if self.align == Some('=') {
             let message = "'=' alignment not allowed in string format specifier";
             return Err(Raise::value_error(message));
         }
@@ -131,10 +152,10 @@ impl Spec {
             Some(precision) => text.chars().take(precision).collect(),
             None => text.to_owned(),
         };
-        Ok(self.pad("", &text, if self.zero { Some('<') } else { self.align }.unwrap_or('<')))
+        Ok(self.pad("", &text, self.align.unwrap_or('<')))
     }
 
-    fn number(&self, number: &Num) -> Res<String> {
+    fn number(&self, number: &Num, type_name: &str) -> Res<String> {
         let whole = !matches!(number, Num::Float(_));
         let (negative, digits) = match self.kind {
             None | Some('d' | 'b' | 'o' | 'x' | 'X' | 'c' | 'n') if whole => {
@@ -144,7 +165,7 @@ impl Spec {
                 let value = number.to_f64()?;
                 let digits = match self.precision {
                     None => float_repr(value.abs()),
-                    Some(precision) => general(value.abs(), precision.max(1), false, true),
+                    Some(precision) => general(value.abs(), precision.max(1), self.alternate, true),
                 };
                 (value.is_sign_negative() && !value.is_nan(), digits)
             }
@@ -153,13 +174,15 @@ impl Spec {
                 let kind = self.kind.unwrap_or('g');
                 let precision = self.precision.unwrap_or(6);
                 let digits = match kind {
-                    '%' => format!("{}%", float(value.abs() * 100.0, 'f', precision, false)),
+                    '%' => {
+                        format!("{}%", float(value.abs() * 100.0, 'f', precision, self.alternate))
+                    }
                     'n' => float(value.abs(), 'g', precision, self.alternate),
                     kind => float(value.abs(), kind, precision, self.alternate),
                 };
                 (value.is_sign_negative() && !value.is_nan(), digits)
             }
-            Some(_) => return self.unknown(if whole { "int" } else { "float" }),
+            Some(_) => return self.unknown(type_name),
         };
         Ok(self.signed(negative, "", &digits))
     }
@@ -196,8 +219,8 @@ impl Spec {
     fn signed(&self, negative: bool, prefix: &str, digits: &str) -> String {
         let sign = match (negative, self.sign) {
             (true, _) => "-",
-            (false, '+') => "+",
-            (false, ' ') => " ",
+            (false, Some('+')) => "+",
+            (false, Some(' ')) => " ",
             _ => "",
         };
         let head = format!("{sign}{prefix}");
@@ -252,7 +275,10 @@ pub(super) fn float(value: f64, kind: char, precision: usize, alternate: bool) -
         "inf".to_owned()
     } else {
         match kind.to_ascii_lowercase() {
-            'e' => exponent(&format!("{value:.precision$e}")),
+            'e' => {
+                let text = exponent(&format!("{value:.precision$e}"));
+                if alternate && precision == 0 { text.replacen('e', ".e", 1) } else { text }
+            }
             'g' => general(value, precision.max(1), alternate, false),
             _ => {
                 let dot = if alternate && precision == 0 { "." } else { "" };
@@ -282,7 +308,7 @@ fn general(value: f64, precision: usize, alternate: bool, keep_point: bool) -> S
     let power: i64 =
         scientific.split_once('e').and_then(|(_, power)| power.parse().ok()).unwrap_or(0);
     let limit = i64::try_from(precision).unwrap_or(i64::MAX);
-    let uses_exponent = power < -4 || power >= if keep_point { limit.max(1) } else { limit };
+    let uses_exponent = power < -4 || power >= if keep_point { limit - 1 } else { limit };
     let text = if uses_exponent {
         scientific.clone()
     } else {
@@ -290,7 +316,11 @@ fn general(value: f64, precision: usize, alternate: bool, keep_point: bool) -> S
         format!("{value:.decimals$}")
     };
     let (mantissa, tail) = text.split_once('e').map_or((&*text, None), |(m, e)| (m, Some(e)));
-    let mantissa = if mantissa.contains('.') && !alternate {
+    let pointed;
+    let mantissa = if alternate {
+        pointed = if mantissa.contains('.') { mantissa.to_owned() } else { format!("{mantissa}.") };
+        &*pointed
+    } else if mantissa.contains('.') {
         mantissa.trim_end_matches('0').trim_end_matches('.')
     } else {
         mantissa

@@ -160,7 +160,7 @@ fn one_environment_serves_many_threads() {
     let environment = with_files(&[("m.j2", "{% macro m(x) %}<{{ x }}>{% endmacro %}")]);
     let vars = Vars::new(&json!({"l": (0..50).collect::<Vec<i32>>()}));
     let text = "{% import 'm.j2' as m %}{% for x in l %}{{ m.m(x) }}{% endfor %}";
-    let expected: String = (0..50).map(|x| format!("<{x}>")).collect();
+    let expected = (0..50).map(|x| format!("<{x}>")).collect::<Vec<_>>().concat();
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {

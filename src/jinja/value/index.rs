@@ -1,6 +1,8 @@
 //! Subscripts and slices.
 
-use super::{Budget, Key, Value, char_count};
+use std::rc::Rc;
+
+use super::{Budget, Key, Range, Value, char_count};
 use crate::jinja::error::{Raise, Res};
 
 /// `value[index]` without any fallback. `None`: Python would raise an error that Jinja turns into undefined.
@@ -96,7 +98,15 @@ pub(crate) fn slice(
         return Err(Raise::value_error("slice step cannot be zero"));
     }
     let len = value.len()?;
-    let picks = picks(bound(start)?, bound(stop)?, step, len);
+    let (first, last) = span(bound(start)?, bound(stop)?, step, len);
+    if let Value::Range(range) = value {
+        let (Value::Int(start), Value::Int(stop)) = (range.get(first), range.get(last)) else {
+            return Ok(Value::None);
+        };
+        let step = range.step.saturating_mul(step);
+        return Ok(Value::Range(Rc::new(Range { start, stop, step })));
+    }
+    let picks = picks(first, last, step);
     budget.elements(picks.len())?;
     let pick = |items: &[Value]| picks.iter().map(|at| items[*at].clone()).collect();
     Ok(match value {
@@ -108,15 +118,12 @@ pub(crate) fn slice(
             let text: String = picks.iter().map(|at| chars[*at]).collect();
             wrap(value, &text)
         }
-        Value::Range(range) => {
-            Value::list(picks.iter().map(|at| range.get(i64::try_from(*at).unwrap_or(0))).collect())
-        }
         _ => Value::None,
     })
 }
 
-/// The positions a slice selects, as `slice.indices` computes them.
-fn picks(start: Option<i64>, stop: Option<i64>, step: i64, len: usize) -> Vec<usize> {
+/// First position and end of a slice, as `slice.indices` computes them.
+fn span(start: Option<i64>, stop: Option<i64>, step: i64, len: usize) -> (i64, i64) {
     let len = i64::try_from(len).unwrap_or(i64::MAX);
     let clamp = |at: i64, low: i64, high: i64| {
         let at = if at < 0 { at.saturating_add(len) } else { at };
@@ -125,6 +132,11 @@ fn picks(start: Option<i64>, stop: Option<i64>, step: i64, len: usize) -> Vec<us
     let (low, high) = if step > 0 { (0, len) } else { (-1, len - 1) };
     let first = start.map_or(if step > 0 { low } else { high }, |at| clamp(at, low, high));
     let last = stop.map_or(if step > 0 { high } else { low }, |at| clamp(at, low, high));
+    (first, last)
+}
+
+/// The positions from `first` up to `last`.
+fn picks(first: i64, last: i64, step: i64) -> Vec<usize> {
     let mut out = Vec::new();
     let mut at = first;
     while if step > 0 { at < last } else { at > last } {

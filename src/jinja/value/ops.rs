@@ -115,6 +115,10 @@ fn multiply(left: &Value, right: &Value, budget: &Budget) -> Res<Value> {
         let message = format!("can't multiply sequence by non-int of type '{name}'");
         return Err(Raise::type_error(message));
     };
+    if matches!(left, Value::Big(_)) || matches!(right, Value::Big(_)) {
+        let message = "cannot fit 'int' into an index-sized integer";
+        return Err(Raise::new("OverflowError", message));
+    }
     let times = usize::try_from(times.max(0)).unwrap_or(usize::MAX);
     Ok(match sequence {
         Value::Str(text) => {
