@@ -1,5 +1,6 @@
 //! Checks the rules of `docs/architecture.md` against the source: layers, purity, dependency reasons.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
+#![allow(clippy::case_sensitive_file_extension_comparisons, reason = "cargo wants `.rs` as well")]
 
 use std::{
     collections::BTreeSet,
@@ -225,10 +226,10 @@ fn every_dependency_has_a_reason() {
     for line in manifest.lines() {
         if line.starts_with('[') {
             in_dependencies = line.ends_with("dependencies]");
-        } else if let (true, Some((name, _))) = (in_dependencies, line.split_once(" = ")) {
-            if !reasons.contains(&format!("`{name}`")) {
-                missing.push(name.to_owned());
-            }
+        } else if let (true, Some((name, _))) = (in_dependencies, line.split_once(" = "))
+            && !reasons.contains(&format!("`{name}`"))
+        {
+            missing.push(name.to_owned());
         }
     }
     assert!(missing.is_empty(), "docs/dependencies.md gives no reason for: {}", missing.join(", "));
