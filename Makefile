@@ -1,4 +1,4 @@
-# `make demo` and `make test` need stock Rust, Go, Python, git and openssl; everything else is built and cached.
+# `make demo` and `make test` need stock Rust, Go, Python, git, openssl and a C compiler; everything else is built and cached.
 CARGO ?= cargo
 IMAGE ?= ghcr.io/kluctl/flux-kluctl-controller:dev
 
@@ -30,8 +30,8 @@ run: ## Run the controller against the current kubeconfig
 	$(CARGO) run --locked --bin kluctl -- controller run
 
 .PHONY: crds
-crds: ## Regenerate crds/
-	UPDATE_CRDS=1 $(CARGO) test --locked --quiet --lib crds_are_current
+crds: ## Regenerate crds/ and docs/spec
+	UPDATE_CRDS=1 $(CARGO) test --locked --quiet --lib is_current
 
 .PHONY: bench
 bench: ## Speed and memory, side by side with the reference tools where there are any

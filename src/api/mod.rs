@@ -9,6 +9,7 @@ mod decode;
 mod duration;
 mod flux_v1alpha1;
 mod meta;
+mod reference;
 mod schemas;
 mod sources;
 mod status;
@@ -30,6 +31,7 @@ pub use meta::{
     DEPLOY_REQUESTED_AT, EVENT_ANNOTATION_PREFIX, FINALIZER, FORCE_AT, LocalObjectReference,
     NamespacedName, REQUESTED_AT,
 };
+pub use reference::reference_page;
 pub use sources::{
     Artifact, FluxSource, FluxSourceSpec, FluxSourceStatus, ORIGIN_REVISION, SOURCE_GROUP,
 };
