@@ -8,7 +8,7 @@ use super::{
     conditions,
     context::Context,
     notify::{Notice, Subject},
-    outcome::{Ending, Facts},
+    outcome::{Ending, Facts, Failure, Outlook},
     ownership::Claimant,
     persist::{Progress, StoreError, StoredObject},
     requests::Requests,
@@ -16,7 +16,7 @@ use super::{
     summarize::{self, Before, Event, Run, Summary},
 };
 use crate::{
-    api::{self, KluctlDeploymentSpec, KluctlDeploymentStatus, NamespacedName, READY},
+    api::{self, KluctlDeploymentSpec, KluctlDeploymentStatus, NamespacedName, READY, reason},
     object::ObjectRef,
 };
 
@@ -169,6 +169,30 @@ impl Pass {
     ) -> KluctlDeploymentStatus {
         let rivals = self.rivals();
         summarize::progress(self.before(&rivals), &self.facts, message, is_repetition, super::now())
+    }
+
+    /// Writes down where this pass is about to deploy, so that a deletion finds it also when the pass is killed midway.
+    ///
+    /// # Errors
+    /// When it cannot be written; nothing may be deployed then.
+    pub(crate) async fn record_target(&mut self, is_repetition: bool) -> Result<(), Failure> {
+        if self.is_dry_run() || self.facts.discriminator.is_none() {
+            return Ok(());
+        }
+        let before = self.status.clone();
+        summarize::record_target(&mut self.status, &self.facts);
+        if self.status == before {
+            return Ok(());
+        }
+        let revision = self.facts.revision.clone().unwrap_or_default();
+        let status = self.progress_status(&format!("Deploying revision {revision}"), is_repetition);
+        let (context, key) = (self.context.clone(), self.key.clone());
+        context.store.write_status(&key, &mut self.object, &status).await.map_err(|error| {
+            let message = format!(
+                "the status could not be written, and nothing is deployed that it does not record: {error}"
+            );
+            Failure::new(reason::DEPLOY_FAILED, Outlook::Backoff, message)
+        })
     }
 
     /// Runs `work`, and meanwhile writes its progress now and then.

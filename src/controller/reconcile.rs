@@ -141,6 +141,7 @@ async fn run(pass: &mut Pass, spec: &KluctlDeploymentSpec) -> Result<Done, Failu
     if actions.is_empty() {
         return Ok(Done::default());
     }
+    pass.record_target(is_repetition(actions)).await?;
     let (facts, id) = (pass.facts.clone(), pass.id.clone());
     let run = Acting {
         context: &context,
@@ -153,6 +154,9 @@ async fn run(pass: &mut Pass, spec: &KluctlDeploymentSpec) -> Result<Done, Failu
         cancel: &cancel,
         deadline,
     };
+    if context.stopping.is_cancelled() {
+        return Err(interrupted());
+    }
     let acting = Box::pin(act::act(run, &rendered, &facts, actions));
     let acting = until_shutdown(&context, &observer, &cancel, acting);
     pass.with_progress(progress, is_repetition(actions), acting).await

@@ -277,7 +277,10 @@ fn take_over(
     status.dependent_repositories.clone_from(&facts.repositories);
     if let Some(deploy) = &done.deploy {
         status.last_deploy_result = Some(deploy.status.clone());
-        status.raw_target = Some(raw_target(facts));
+        // A dry run of something else must not hide where the objects are.
+        if !run.dry_run || status.discriminator.is_none() {
+            status.raw_target = Some(raw_target(facts));
+        }
     }
     if let Some(prune) = &done.prune {
         status.last_prune_result = Some(prune.status.clone());
@@ -293,9 +296,7 @@ fn take_over(
         (None, true) => {}
     }
     if !run.dry_run && facts.discriminator.is_some() {
-        status.discriminator.clone_from(&facts.discriminator);
-        status.cluster_id.clone_from(&facts.cluster_id);
-        status.common_labels.clear();
+        record_target(status, facts);
     }
     // What failed is kept until the stage that found it has run again.
     if *done != Done::default() {
@@ -315,6 +316,14 @@ fn take_over(
         status.last_applied_revision.clone_from(&facts.revision);
         status.last_applied_origin_revision.clone_from(&facts.origin_revision);
     }
+}
+
+/// Notes what tells the deployed objects from others, and where they are: all that a deletion needs.
+pub(crate) fn record_target(status: &mut KluctlDeploymentStatus, facts: &Facts) {
+    status.raw_target = Some(raw_target(facts));
+    status.discriminator.clone_from(&facts.discriminator);
+    status.cluster_id.clone_from(&facts.cluster_id);
+    status.common_labels.clear();
 }
 
 /// What Ready says of an owner whose target others want, too: it goes on, and they are refused.

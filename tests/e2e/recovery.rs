@@ -12,6 +12,7 @@ use crate::{
 
 tests![
     a_killed_controller_loses_and_orphans_nothing,
+    what_a_killed_first_deployment_left_behind_goes_with_its_deletion,
     an_api_server_restart_during_a_deployment_is_survived,
     sigterm_ends_in_good_order_in_the_middle_of_a_deployment,
     two_replicas_hand_over,
@@ -75,6 +76,24 @@ async fn a_killed_controller_loses_and_orphans_nothing(case: &mut Case) -> Resul
         case.config_map("cm-05").await?.is_null(),
         "an object of the interrupted deployment is orphaned"
     );
+    Ok(())
+}
+
+async fn what_a_killed_first_deployment_left_behind_goes_with_its_deletion(
+    case: &mut Case,
+) -> Result<()> {
+    case.start_controller(&[]).await?;
+    let files = many(60, true);
+    case.deploy_project("app", &borrowed(&files), json!({})).await?;
+    case.wait_until("the first objects", || async { Ok(count(case).await? >= 5) }).await?;
+    case.controllers[0].kill()?;
+    let reached = count(case).await?;
+    ensure!(reached < 60, "the kill came too late to prove anything ({reached} objects)");
+    case.controllers.clear();
+    case.delete("flux.kluctl.io/v1alpha1", "KluctlDeployment", "app").await?;
+    case.start_controller(&[]).await?;
+    case.wait_gone("flux.kluctl.io/v1alpha1", "KluctlDeployment", "app").await?;
+    ensure!(count(case).await? == 0, "{} objects are orphaned", count(case).await?);
     Ok(())
 }
 
