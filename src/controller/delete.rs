@@ -140,6 +140,7 @@ async fn delete_objects(
     let cluster = context.clusters.get(&access, account.as_ref()).await;
     let cluster = cluster.map_err(|e| Failure::describe(reason::DELETE_FAILED, &e))?;
     let id = cluster_id(&context, &cluster, &access).await.map_err(as_delete_failure)?;
+    same_cluster(pass.status.cluster_id.as_deref(), &id)?;
     let target = Target { cluster_id: id, discriminator: discriminator.to_owned() };
     if let Claim::Refused { owner, .. } = context.state.claim(&key, pass.object.created(), &target)
     {
@@ -148,8 +149,13 @@ async fn delete_objects(
         )));
     }
 
-    let slot = context.slots.clone().acquire_owned().await;
-    let Ok(slot) = slot else { return Err(interrupted()) };
+    let slot = context.slots.clone().acquire_owned();
+    let Some(Ok(slot)) = context.stopping.run_until_cancelled(slot).await else {
+        return Err(interrupted());
+    };
+    if context.stopping.is_cancelled() {
+        return Err(interrupted());
+    }
     let (observer, _progress) = RunObserver::new(slot, discriminator.to_owned());
     let info = RunInfo {
         id: super::random_id(),
@@ -191,6 +197,21 @@ async fn delete_objects(
     Err(Failure::retry(reason::DELETE_FAILED, format!("delete failed: {error}")))
 }
 
+/// Makes sure that the cluster reached is the one deployed to: elsewhere, the same discriminator may be somebody else's.
+/// A status that does not record a cluster is believed.
+fn same_cluster(recorded: Option<&str>, reached: &str) -> Result<(), Failure> {
+    match recorded.filter(|id| !id.is_empty()) {
+        Some(recorded) if recorded != reached => {
+            let message = format!(
+                "nothing is deleted: the objects were deployed to cluster {recorded}, and the kubeconfig or context now \
+                 leads to cluster {reached}; correct spec.kubeConfig or spec.context"
+            );
+            Err(Failure::retry(reason::DELETE_FAILED, message))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn interrupted() -> Failure {
     Failure::new(reason::DELETE_FAILED, Outlook::Interrupted, "the deletion was interrupted")
 }
@@ -214,7 +235,9 @@ async fn account_is_gone(
     let namespace = &pass.key.namespace;
     let failed =
         |what: &str, outcome: &ApiOutcome| secrets::refused(reason::DELETE_FAILED, what, outcome);
-    if let Some(account) = fetch::account(&pass.context, &pass.key, spec) {
+    // With a kubeconfig, the account is one of the other cluster.
+    let account = fetch::account(&pass.context, &pass.key, spec);
+    if let Some(account) = account.filter(|_| spec.kube_config.is_none()) {
         let kind = secrets::service_account_kind();
         let outcome = lookup::get(own, &kind, Some(namespace), &account.name).await;
         if outcome.is_absent() {
@@ -297,6 +320,17 @@ mod tests {
             decision(&spec, &no_discriminator, false),
             Decision::Keep(Declined::Because(_))
         ));
+    }
+
+    #[test]
+    fn another_cluster_is_refused_and_an_unrecorded_one_believed() {
+        assert_eq!(same_cluster(Some("a"), "a"), Ok(()));
+        assert_eq!(same_cluster(None, "a"), Ok(()));
+        assert_eq!(same_cluster(Some(""), "a"), Ok(()));
+        let refused = same_cluster(Some("a"), "b").unwrap_err();
+        assert_eq!((refused.reason, refused.outlook), (reason::DELETE_FAILED, Outlook::Retry));
+        assert!(refused.message.contains("cluster a"), "{}", refused.message);
+        assert!(refused.message.contains("cluster b"), "{}", refused.message);
     }
 
     #[test]
