@@ -28,6 +28,8 @@ pub(crate) struct Terms {
     pub renew_deadline: Duration,
     /// Time between attempts to get or renew.
     pub retry: Duration,
+    /// The longest that one attempt waits for its answer.
+    pub patience: Duration,
 }
 
 impl Default for Terms {
@@ -36,6 +38,7 @@ impl Default for Terms {
             duration: Duration::from_secs(35),
             renew_deadline: Duration::from_secs(30),
             retry: Duration::from_secs(5),
+            patience: Duration::from_secs(10),
         }
     }
 }
@@ -123,30 +126,37 @@ impl Election {
         Self { api: Api::namespaced(client, namespace), name, identity, terms }
     }
 
-    /// Waits until the lease is ours; `None` when `cancel` fires before.
+    /// Waits until the lease is ours. Returns since when it is, at the latest; `None` when `cancel` fires before.
     pub(crate) async fn acquire(
         &self,
         now: impl Fn() -> Timestamp,
         cancel: &CancellationToken,
-    ) -> Option<()> {
+    ) -> Option<Instant> {
         let mut watch = Watch::default();
         let mut holder = String::new();
         loop {
-            match self.attempt(&mut watch, now()).await {
-                Ok(Standing::Held) => {
+            // What is granted counts from when it was asked for; the answer may take its time.
+            let asked = Instant::now();
+            let attempt = self.attempt(&mut watch, now());
+            let attempt = tokio::time::timeout(self.terms.patience, attempt);
+            match cancel.run_until_cancelled(attempt).await? {
+                Ok(Ok(Standing::Held)) => {
                     tracing::info!(
                         lease = self.name,
                         identity = self.identity,
                         "became the leader"
                     );
-                    return Some(());
+                    return Some(asked);
                 }
-                Ok(Standing::Taken { by }) if by != holder => {
+                Ok(Ok(Standing::Taken { by })) if by != holder => {
                     tracing::info!(lease = self.name, holder = by, "waiting for the lease");
                     holder = by;
                 }
-                Ok(_) => {}
-                Err(error) => tracing::warn!(lease = self.name, "the lease cannot be had: {error}"),
+                Ok(Ok(_)) => {}
+                Ok(Err(error)) => {
+                    tracing::warn!(lease = self.name, "the lease cannot be had: {error}");
+                }
+                Err(_) => tracing::warn!(lease = self.name, "the lease cannot be had: no answer"),
             }
             // A released lease is found within a second; that is what makes a hand-over quick.
             let pause = self.terms.retry.min(Duration::from_secs(1));
@@ -154,21 +164,26 @@ impl Election {
         }
     }
 
-    /// Renews the lease until `cancel` fires or it is lost. Returns whether it is still ours.
+    /// Renews the lease, ours since `renewed`, until `cancel` fires or it is lost. Returns whether it is still ours.
     pub(crate) async fn hold(
         &self,
+        mut renewed: Instant,
         now: impl Fn() -> Timestamp,
         cancel: &CancellationToken,
     ) -> bool {
         let mut watch = Watch::default();
-        let mut renewed = Instant::now();
         loop {
             if cancel.run_until_cancelled(tokio::time::sleep(self.terms.retry)).await.is_none() {
                 return true;
             }
-            let patience = self.terms.renew_deadline.saturating_sub(renewed.elapsed());
-            match tokio::time::timeout(patience, self.attempt(&mut watch, now())).await {
-                Ok(Ok(Standing::Held)) => renewed = Instant::now(),
+            let asked = Instant::now();
+            let left = self.terms.renew_deadline.saturating_sub(renewed.elapsed());
+            let attempt = self.attempt(&mut watch, now());
+            let attempt = tokio::time::timeout(left.min(self.terms.patience), attempt);
+            let Some(answer) = cancel.run_until_cancelled(attempt).await else { return true };
+            match answer {
+                // Others count from the write, which came after the question and maybe long before the answer.
+                Ok(Ok(Standing::Held)) => renewed = asked,
                 Ok(Ok(Standing::Taken { by })) => {
                     tracing::error!(
                         lease = self.name,
@@ -265,6 +280,13 @@ pub(crate) fn lease_name(label_selector: Option<&str>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        convert::Infallible,
+        task::{self, Poll},
+    };
+
+    use kube::client::Body;
+
     use super::*;
 
     fn at(seconds: i64) -> Timestamp {
@@ -313,6 +335,54 @@ mod tests {
         assert!(!watch.is_expired(&lease("2"), duration, after(36)), "renewed meanwhile");
         assert!(!watch.is_expired(&lease("2"), duration, after(70)));
         assert!(watch.is_expired(&lease("2"), duration, after(71)));
+    }
+
+    /// An API server that takes every request and answers none.
+    struct Silent;
+
+    impl tower::Service<http::Request<Body>> for Silent {
+        type Response = http::Response<Body>;
+        type Error = Infallible;
+        type Future = std::future::Pending<Result<Self::Response, Infallible>>;
+
+        fn poll_ready(&mut self, _: &mut task::Context<'_>) -> Poll<Result<(), Infallible>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn call(&mut self, _: http::Request<Body>) -> Self::Future {
+            std::future::pending()
+        }
+    }
+
+    /// An election at an API server that never answers.
+    fn unanswered() -> Election {
+        let terms = Terms {
+            renew_deadline: Duration::from_millis(60),
+            retry: Duration::from_millis(5),
+            patience: Duration::from_millis(10),
+            ..Terms::default()
+        };
+        Election::new(Client::new(Silent, "ns"), "ns", "lease".into(), "host", terms)
+    }
+
+    #[tokio::test]
+    async fn an_api_server_that_hangs_holds_up_neither_the_end_nor_the_loss() {
+        let election = unanswered();
+        let soon = Duration::from_secs(5);
+        let cancel = CancellationToken::new();
+        let acquiring = election.acquire(|| at(0), &cancel);
+        let ending = async {
+            tokio::time::sleep(Duration::from_millis(30)).await;
+            cancel.cancel();
+        };
+        let both = async { tokio::join!(acquiring, ending).0 };
+        assert_eq!(tokio::time::timeout(soon, both).await, Ok(None));
+
+        let started = Instant::now();
+        let never = CancellationToken::new();
+        let holding = election.hold(started, || at(0), &never);
+        assert_eq!(tokio::time::timeout(soon, holding).await, Ok(false));
+        assert!(started.elapsed() >= Duration::from_millis(60));
     }
 
     #[test]

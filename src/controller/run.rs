@@ -210,11 +210,13 @@ async fn lead(
     (mut listed, mut foreign_listed): (Listed, Listed),
     shutdown: &CancellationToken,
 ) -> Result<(), ControllerError> {
-    if let Some(election) = &election
-        && election.acquire(super::now, shutdown).await.is_none()
-    {
-        return Ok(());
-    }
+    let election = match election {
+        Some(election) => {
+            let Some(since) = election.acquire(super::now, shutdown).await else { return Ok(()) };
+            Some((election, since))
+        }
+        None => None,
+    };
     context.metrics.leader(true);
     let stop = context.stopping.clone();
     let work = async {
@@ -228,13 +230,13 @@ async fn lead(
             dispatch(context, &stop).await;
         }
     };
-    let Some(election) = election else {
+    let Some((election, since)) = election else {
         work.await;
         return Ok(());
     };
     let working_is_over = CancellationToken::new();
     let holding = async {
-        let is_ours = election.hold(super::now, &working_is_over).await;
+        let is_ours = election.hold(since, super::now, &working_is_over).await;
         stop.cancel();
         if !is_ours {
             // Another replica works now: nothing may be changed any more.
