@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -47,6 +48,7 @@ pub(crate) struct Inputs {
 }
 
 /// Reads what `spec` refers to. `facts` learns the revision as soon as it is known, also when something fails later.
+/// A download ends at `deadline`; for the rest the caller sees to it.
 ///
 /// # Errors
 /// A [`Failure`] that says what happens next. Nothing was changed anywhere.
@@ -55,6 +57,7 @@ pub(crate) async fn fetch(
     key: &NamespacedName,
     spec: &KluctlDeploymentSpec,
     facts: &mut Facts,
+    deadline: Instant,
     cancel: &CancellationToken,
 ) -> Result<Inputs, Failure> {
     refuse_unsupported(spec)?;
@@ -68,7 +71,7 @@ pub(crate) async fn fetch(
             let own = source_key(key, reference);
             let own = OwnSource { key: &own, revision: &artifact.revision };
             check_dependencies(context, key, spec, Some(own)).await?;
-            let tree = download(context, spec, &artifact, cancel).await?;
+            let tree = download(context, deadline, &artifact, cancel).await?;
             let credentials = GitCredentials::of_source(key, spec, reference, &source);
             (tree as Arc<dyn SourceTree>, spec.path.as_deref(), credentials)
         }
@@ -185,7 +188,7 @@ fn ready_message(source: &serde_json::Value) -> Option<String> {
 
 async fn download(
     context: &Context,
-    spec: &KluctlDeploymentSpec,
+    deadline: Instant,
     artifact: &Artifact,
     cancel: &CancellationToken,
 ) -> Result<Arc<artifact::ArtifactTree>, Failure> {
@@ -205,7 +208,7 @@ async fn download(
     };
     let longest = FetchOptions::default().timeout;
     let options = FetchOptions {
-        timeout: spec.timeout().min(longest),
+        timeout: deadline.saturating_duration_since(Instant::now()).min(longest),
         retry: RetryPolicy::flux(context.options.http_retry),
         localhost: context.options.source_localhost.clone(),
         ..FetchOptions::default()

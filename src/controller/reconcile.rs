@@ -1,14 +1,16 @@
 //! One reconciliation, from the stored object to its new status.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     act::{self, Acting},
     context::Context,
     decide::{self, Actions, Basis, DeployReason},
-    delete, fetch,
+    delete,
+    fetch::{self, Inputs},
     metrics::Stage,
     observe::RunObserver,
     outcome::{Done, Ending, Failure, Outlook},
@@ -20,6 +22,9 @@ use super::{
     summarize::{self, Event, Severity, Token},
 };
 use crate::api::{self, KluctlDeploymentSpec, NamespacedName, reason};
+
+/// What a download that runs out of time gets on top to say why.
+const DOWNLOAD_TELLS: Duration = Duration::from_secs(1);
 
 /// Reconciles one object, whatever woke it. Returns when it is to be looked at next.
 ///
@@ -61,7 +66,7 @@ async fn begin(context: &Arc<Context>, key: &NamespacedName, id: &str) -> Result
         }
         Err(error) => {
             tracing::warn!("the object could not be read: {error}");
-            Err(Requeue::Backoff(std::time::Duration::from_mins(1)))
+            Err(Requeue::Backoff(Duration::from_mins(1)))
         }
     }
 }
@@ -98,18 +103,16 @@ async fn run(pass: &mut Pass, spec: &KluctlDeploymentSpec) -> Result<Done, Failu
     let context = pass.context.clone();
     let key = pass.key.clone();
     let cancel = context.interrupt.child_token();
-    let inputs = {
-        let _lookup = context.lookups.acquire().await;
-        let started = tokio::time::Instant::now();
-        let fetched = Box::pin(fetch::fetch(&context, &key, spec, &mut pass.facts, &cancel)).await;
-        context.metrics.stage(&key, Stage::Fetch, started.elapsed());
-        fetched?
-    };
-    let slot = context.slots.clone().acquire_owned().await;
-    let slot = slot.map_err(|_| interrupted())?;
+    // Whatever ends this run, nothing of it goes on in the background.
+    let _ends_with_the_run = cancel.clone().drop_guard();
+    let (inputs, mut deadline) = fetch_inputs(pass, spec, &cancel).await?;
+    let queued = Instant::now();
+    let slot = context.stopping.run_until_cancelled(context.slots.clone().acquire_owned()).await;
+    let Some(Ok(slot)) = slot else { return Err(interrupted()) };
+    // Waiting for others is no work of this deployment.
+    deadline += queued.elapsed();
     let revision = pass.facts.revision.clone().unwrap_or_default();
     let (observer, progress) = RunObserver::new(slot, revision.clone());
-    let deadline = pass.deadline();
 
     if pass
         .status
@@ -119,11 +122,16 @@ async fn run(pass: &mut Pass, spec: &KluctlDeploymentSpec) -> Result<Done, Failu
         let status = pass.progress_status(&format!("Preparing revision {revision}"), false);
         pass.write(&status).await;
     }
-    let started = tokio::time::Instant::now();
+    let started = Instant::now();
     let facts = &mut pass.facts;
     let prepared =
         Box::pin(prepare::prepare(&context, spec, inputs, facts, super::now(), &observer, &cancel));
-    let rendered = within(deadline, spec, &cancel, prepared).await;
+    let late = || {
+        let timeout = api::GoDuration(spec.timeout());
+        let message = format!("the project was not rendered within spec.timeout ({timeout})");
+        Failure::retry(reason::PREPARE_FAILED, message)
+    };
+    let rendered = within(deadline, &context.stopping, late, prepared).await;
     context.metrics.stage(&key, Stage::Prepare, started.elapsed());
     let rendered = rendered?;
 
@@ -162,6 +170,38 @@ async fn run(pass: &mut Pass, spec: &KluctlDeploymentSpec) -> Result<Done, Failu
     pass.with_progress(progress, is_repetition(actions), acting).await
 }
 
+/// Reads what the deployment refers to, as soon as it is its turn. Returns also when the run's time is up.
+async fn fetch_inputs(
+    pass: &mut Pass,
+    spec: &KluctlDeploymentSpec,
+    cancel: &CancellationToken,
+) -> Result<(Inputs, Instant), Failure> {
+    let (context, key) = (pass.context.clone(), pass.key.clone());
+    let Some(Ok(_lookup)) = context.stopping.run_until_cancelled(context.lookups.acquire()).await
+    else {
+        return Err(interrupted());
+    };
+    let started = Instant::now();
+    let deadline = pass.deadline();
+    let fetching = Box::pin(fetch::fetch(&context, &key, spec, &mut pass.facts, deadline, cancel));
+    let late = || {
+        let timeout = api::GoDuration(spec.timeout());
+        let message = format!(
+            "the source, the dependencies and the kubeconfig could not be read within spec.timeout ({timeout})"
+        );
+        let reason = match spec.source_ref {
+            Some(_) => reason::ARTIFACT_FAILED,
+            None => reason::PREPARE_FAILED,
+        };
+        Failure::new(reason, Outlook::Backoff, message)
+    };
+    // A download ends at the deadline by itself, and tells more of why.
+    let last = deadline + DOWNLOAD_TELLS;
+    let fetched = within(last, &context.stopping, late, fetching).await;
+    context.metrics.stage(&key, Stage::Fetch, started.elapsed());
+    Ok((fetched?, deadline))
+}
+
 /// Runs `work`; a run that only waits for readiness is not worth a grace period when the controller stops, as the next
 /// leader takes up the waiting.
 async fn until_shutdown<T>(
@@ -198,7 +238,11 @@ async fn claim(pass: &Pass) -> Result<Option<tokio::sync::OwnedMutexGuard<()>>, 
     };
     let target = Target { cluster_id, discriminator };
     match pass.context.state.claim(&pass.key, pass.object.created(), &target) {
-        Claim::Granted { .. } => Ok(Some(pass.context.turns.wait_for(&target).await)),
+        Claim::Granted { .. } => {
+            let turn = pass.context.turns.wait_for(&target);
+            let turn = pass.context.stopping.run_until_cancelled(turn).await;
+            turn.map(Some).ok_or_else(interrupted)
+        }
         Claim::Refused { owner, .. } => {
             let message = format!(
                 "discriminator {:?} is managed by {owner} on the same cluster; nothing was deployed",
@@ -209,22 +253,18 @@ async fn claim(pass: &Pass) -> Result<Option<tokio::sync::OwnedMutexGuard<()>>, 
     }
 }
 
-/// Ends `work` when time is up or the controller stops.
+/// Ends `work`, which changes nothing in the cluster, when time is up (then `late` tells of it) or the controller stops.
 async fn within<T>(
-    deadline: tokio::time::Instant,
-    spec: &KluctlDeploymentSpec,
-    cancel: &CancellationToken,
+    deadline: Instant,
+    stopping: &CancellationToken,
+    late: impl FnOnce() -> Failure,
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
     let limited = tokio::time::timeout_at(deadline, work);
-    match cancel.run_until_cancelled(limited).await {
+    match stopping.run_until_cancelled(limited).await {
         None => Err(interrupted()),
         Some(Ok(result)) => result,
-        Some(Err(_)) => {
-            let timeout = api::GoDuration(spec.timeout());
-            let message = format!("the project was not rendered within spec.timeout ({timeout})");
-            Err(Failure::retry(reason::PREPARE_FAILED, message))
-        }
+        Some(Err(_)) => Err(late()),
     }
 }
 
@@ -250,4 +290,27 @@ fn warn_of_deprecated_fields(pass: &Pass, spec: &KluctlDeploymentSpec) {
         token: Token::Episode(pass.generation.to_string()),
     });
     pass.tell(events.collect());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn late() -> Failure {
+        Failure::new(reason::ARTIFACT_FAILED, Outlook::Backoff, "late")
+    }
+
+    #[tokio::test]
+    async fn work_ends_at_its_deadline_and_when_the_controller_stops() {
+        let soon = Instant::now() + Duration::from_millis(5);
+        let far = Instant::now() + Duration::from_mins(1);
+        let stopping = CancellationToken::new();
+        let done = within(far, &stopping, late, std::future::ready(Ok(1))).await;
+        assert_eq!(done, Ok(1));
+        let never = || std::future::pending::<Result<u8, Failure>>();
+        assert_eq!(within(soon, &stopping, late, never()).await, Err(late()));
+        stopping.cancel();
+        let stopped = within(far, &stopping, late, never()).await;
+        assert_eq!(stopped.unwrap_err().outlook, Outlook::Interrupted);
+    }
 }
