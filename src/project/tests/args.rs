@@ -77,7 +77,7 @@ fn other_forms_are_refused() {
             );
         }
     }
-    insta::assert_snapshot!(refused("a=[1"), @r#"the value of argument a is not valid YAML: argument a:2:1: invalid YAML: expected `,` or `]` while parsing a flow sequence (is the `[` at 1:1 closed?) (quote it twice to make it a text: -a name='"value"')"#);
+    insta::assert_snapshot!(refused("a=[1"), @r#"the value of argument a is not valid YAML: argument a:2:1: invalid YAML: expected `,` or `]` while parsing a flow sequence (is the `[` in line 1, column 1 closed?) (quote it twice to make it a text: -a name='"value"')"#);
     insta::assert_snapshot!(refused("a=`x"), @r#"the value of argument a is not valid YAML: argument a:1:1: invalid YAML: unexpected character: ``` (quote values that start with `@`, `%` or a backtick) (quote it twice to make it a text: -a name='"value"')"#);
 }
 
