@@ -53,7 +53,7 @@ pub struct LiveState {
     namespaces: Option<HashSet<String>>,
     /// What could not be seen, and so may be missing here.
     pub warnings: Vec<Remark>,
-    /// Kinds that could not be listed for another reason than missing rights.
+    /// Kinds that could not be listed for another reason than missing rights: owned objects may exist unseen.
     pub unlisted: Vec<Remark>,
     /// Objects that could not be read.
     pub errors: Vec<Remark>,
@@ -157,8 +157,8 @@ async fn list_owned(
         match found {
             Ok(items) => live.extend(items),
             Err(outcome) if outcome.is_absent() => {}
-            Err(outcome) if outcome.is_refused() => refused.push(kind),
-            Err(outcome) => live.unlisted.push(unlisted(&kind, &outcome)),
+            Err(ApiOutcome::Forbidden(_)) => refused.push(kind),
+            Err(outcome) => live.unlisted.push(unlisted(&kind, None, &outcome)),
         }
     }
     if !refused.is_empty() {
@@ -170,16 +170,17 @@ async fn list_owned(
             "objects of {versions} cannot be seen because the API server behind them does not answer, so orphans among \
              them are not found"
         );
-        live.warnings.push(Remark { reference: None, message });
+        live.unlisted.push(Remark { reference: None, message });
     }
     live.unlisted.sort_by(|a, b| a.message.cmp(&b.message));
 }
 
-fn unlisted(kind: &ApiKind, outcome: &ApiOutcome) -> Remark {
+fn unlisted(kind: &ApiKind, namespace: Option<&str>, outcome: &ApiOutcome) -> Remark {
     let problem = outcome.message().unwrap_or_default();
+    let place = namespace.map(|name| format!(" in namespace {name}")).unwrap_or_default();
     Remark {
         reference: Some(ObjectRef::new(&kind.api_version(), &kind.kind, None, "")),
-        message: format!("cannot list {}: {problem}", kind.plural),
+        message: format!("cannot list {}{place}: {problem}", kind.plural),
     }
 }
 
@@ -199,15 +200,23 @@ async fn list_in_namespaces(
         .filter(|kind| kind.namespaced)
         .flat_map(|kind| namespaces.iter().map(move |namespace| (kind.clone(), namespace.clone())));
     let pairs: Vec<_> = pairs.collect();
-    let found: Vec<_> =
-        stream::iter(pairs)
-            .map(|(kind, namespace)| async move {
-                cluster.list(&kind, Some(&namespace), selector).await
-            })
-            .buffer_unordered(cluster.options().max_requests)
-            .collect()
-            .await;
-    live.extend(found.into_iter().flatten().flatten());
+    let found: Vec<_> = stream::iter(pairs)
+        .map(|(kind, namespace)| async move {
+            let items = cluster.list(&kind, Some(&namespace), selector).await;
+            (kind, namespace, items)
+        })
+        .buffer_unordered(cluster.options().max_requests)
+        .collect()
+        .await;
+    for (kind, namespace, items) in found {
+        match items {
+            Ok(items) => live.extend(items),
+            // An account without any right on a kind cannot have deployed objects of it.
+            Err(ApiOutcome::Forbidden(_)) => {}
+            Err(outcome) if outcome.is_absent() => {}
+            Err(outcome) => live.unlisted.push(unlisted(&kind, Some(&namespace), &outcome)),
+        }
+    }
     let names: Vec<_> = refused.iter().take(5).map(|kind| kind.plural.as_str()).collect();
     let more = match refused.len().saturating_sub(names.len()) {
         0 => String::new(),
@@ -218,7 +227,12 @@ async fn list_in_namespaces(
         names.join(", "),
         shown_namespaces(&namespaces),
     );
-    live.warnings.push(Remark { reference: None, message });
+    let remark = Remark { reference: None, message };
+    if namespaces.is_empty() && refused.iter().any(|kind| kind.namespaced) {
+        live.unlisted.push(remark);
+    } else {
+        live.warnings.push(remark);
+    }
 }
 
 fn shown_namespaces(namespaces: &BTreeSet<String>) -> String {

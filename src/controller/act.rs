@@ -78,8 +78,8 @@ pub(crate) async fn act(
         if !is_good {
             return Ok(done);
         }
-        if actions.prune && orphans == 0 {
-            // The deployment has looked for orphans already.
+        if actions.prune && orphans == 0 && !result.has_unlisted {
+            // The deployment has looked for orphans already, and could see everything.
             done.prune = Some(run.nothing_to_prune(facts));
         }
     }
@@ -124,7 +124,8 @@ impl Acting<'_> {
 
     async fn prune(&self, rendered: &Rendered, facts: &Facts) -> Result<CommandResult, Failure> {
         let wait = (!self.spec.no_wait && !self.dry_run).then_some(DELETION_WAIT);
-        let options = PruneOptions { dry_run: self.dry_run, wait, ..PruneOptions::default() };
+        let namespaces = vec![self.key.namespace.clone()];
+        let options = PruneOptions { dry_run: self.dry_run, wait, namespaces };
         let info = self.info(facts);
         let session = self.session(rendered, &info);
         let work = Box::pin(engine::prune(&session, &rendered.prepared.desired, &options));

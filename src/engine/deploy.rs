@@ -109,7 +109,14 @@ pub(super) async fn execute(
     };
     result.errors.extend(remarks(&live.errors));
     result.warnings.extend(remarks(&live.warnings));
-    result.warnings.extend(remarks(&live.unlisted));
+    result.has_unlisted = !live.unlisted.is_empty();
+    // Only pruning depends on having seen everything.
+    let unlisted = remarks(&live.unlisted);
+    if mode.prune {
+        result.errors.extend(unlisted)
+    } else {
+        result.warnings.extend(unlisted)
+    }
 
     let plan = plan(desired, &live, &kinds);
     let settings = apply_options(options, mode);

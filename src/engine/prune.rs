@@ -14,7 +14,7 @@ use crate::{
 
 /// Deletes the objects that carry the discriminator, pass the inclusion filters of `desired`, and are not in it (anything
 /// protected stays, see [`crate::prune::plan`]). A desired state exists only after a complete render, so a failed render
-/// cannot prune. Always returns a result; survivors are in [`CommandResult::survivors`]. Without a discriminator nothing is
+/// cannot prune. Always returns a result; kinds that could not be listed are errors, as orphans may be among them; survivors are in [`CommandResult::survivors`]. Without a discriminator nothing is
 /// deleted and the result says so.
 pub async fn prune(
     session: &Session<'_>,
@@ -73,12 +73,9 @@ async fn execute(
             Ok((live, plan)) => {
                 result.errors.extend(remarks(&live.errors));
                 result.warnings.extend(remarks(&live.warnings));
-                // When all of a deployment is to go, what cannot be seen now has to be looked for again.
-                let unlisted = remarks(&live.unlisted);
-                match target.desired {
-                    Some(_) => result.warnings.extend(unlisted),
-                    None => result.errors.extend(unlisted),
-                }
+                // What cannot be seen now may have to go as well, so it has to be looked for again.
+                result.errors.extend(remarks(&live.unlisted));
+                result.has_unlisted = !live.unlisted.is_empty();
                 let pruned = prune_planned(session, discriminator, &plan, options, cancel).await;
                 note(&mut result, target, &live, &plan, pruned);
             }

@@ -41,6 +41,7 @@ impl CommandResult {
             seen_images: Vec::new(),
             outcomes: Vec::new(),
             interrupted: false,
+            has_unlisted: false,
         }
     }
 

@@ -347,6 +347,9 @@ pub struct CommandResult {
     /// Whether the run was cancelled or ran out of time. Not on the wire.
     #[serde(skip)]
     pub interrupted: bool,
+    /// Whether some kinds could not be listed, so that the absence of orphans is not certain. Not on the wire.
+    #[serde(skip)]
+    pub has_unlisted: bool,
 }
 
 /// A value of an annotation `validate-result.kluctl.io/…`.

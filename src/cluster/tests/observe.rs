@@ -64,6 +64,38 @@ async fn missing_rights_narrow_the_search_to_the_deployments_namespaces() {
 }
 
 #[tokio::test]
+async fn a_failed_search_of_a_namespace_is_kept_and_a_forbidden_one_is_not() {
+    for (status, reason, unlisted) in [
+        (500, "InternalError", 1),
+        (401, "Unauthorized", 1),
+        (403, "Forbidden", 0),
+        (404, "NotFound", 0),
+    ] {
+        let script = Script::start().await;
+        script.on("GET /api/v1/configmaps", [refusal(403, "Forbidden", &json!({}))]);
+        let answer = refusal(status, reason, &json!({}));
+        script.on("GET /api/v1/namespaces/a/configmaps", [answer]);
+        let live = observed(&script, &[config("x")]).await;
+        assert_eq!(live.unlisted.len(), unlisted, "{status}: {:?}", live.unlisted);
+        assert_eq!(live.warnings.len(), 1, "{status}");
+        for remark in &live.unlisted {
+            let start = "cannot list configmaps in namespace a: ";
+            assert!(remark.message.starts_with(start), "{}", remark.message);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_refused_credential_and_a_search_without_a_place_are_not_missing_rights() {
+    for (status, reason) in [(401, "Unauthorized"), (403, "Forbidden")] {
+        let script = Script::start().await;
+        script.on("GET /api/v1/configmaps", [refusal(status, reason, &json!({}))]);
+        let live = observed(&script, &[]).await;
+        assert_eq!((live.unlisted.len(), live.warnings.len()), (1, 0), "{status}");
+    }
+}
+
+#[tokio::test]
 async fn a_kind_that_cannot_be_listed_is_a_warning_and_an_unreadable_object_an_error() {
     let script = Script::start().await;
     script.on("GET /apis/example.com/v1/widgets", [refusal(500, "InternalError", &json!({}))]);
@@ -100,5 +132,5 @@ async fn groups_whose_server_is_down_are_named() {
     script.on("GET /apis", [answer(200, &stale)]);
     script.on("GET /api", [aggregated("", "v1", &[])]);
     let live = observed(&script, &[]).await;
-    assert!(live.warnings[0].message.contains("metrics.k8s.io/v1beta1"), "{:?}", live.warnings);
+    assert!(live.unlisted[0].message.contains("metrics.k8s.io/v1beta1"), "{:?}", live.unlisted);
 }

@@ -255,6 +255,52 @@ async fn deleting_searches_where_it_may_and_fails_when_a_kind_cannot_be_listed()
 }
 
 #[tokio::test]
+async fn deleting_fails_when_a_namespace_or_a_group_cannot_be_searched() {
+    let options = PruneOptions { namespaces: vec!["a".into()], ..PruneOptions::default() };
+    let all = Inclusion::default();
+    let run = async |session: &Session<'_>| delete(session, Some("d"), &all, &options).await;
+
+    let script = Script::start().await;
+    script.on(LIST, [refusal(403, "Forbidden", &json!({}))]);
+    let in_namespace = "GET /api/v1/namespaces/a/configmaps";
+    script.on(in_namespace, [refusal(500, "InternalError", &json!({}))]);
+    let result = in_session(&script, None, run).await;
+    assert!(!result.is_success() && result.has_unlisted);
+    script.on(in_namespace, [refusal(403, "Forbidden", &json!({}))]);
+    let result = in_session(&script, None, run).await;
+    assert!(result.is_success() && !result.has_unlisted, "{:?}", result.errors);
+
+    let script = Script::start().await;
+    let stale = json!({"kind": "APIGroupDiscoveryList", "items": [{"metadata": {"name": "example.com"},
+        "versions": [{"version": "v1", "freshness": "Stale"}]}]});
+    script.on("GET /apis", [answer(200, &stale)]);
+    let result = in_session(&script, None, run).await;
+    assert!(result.errors[0].message.contains("example.com/v1"), "{:?}", result.errors);
+}
+
+#[tokio::test]
+async fn only_pruning_fails_when_orphans_may_be_unseen() {
+    let script = Script::start().await;
+    script.on(&one("PATCH", "x"), [answer(200, &stored(&config("x", "1")))]);
+    let widgets = "GET /apis/example.com/v1/widgets";
+    script.on(widgets, [refusal(500, "InternalError", &json!({}))]);
+    let state = desired(vec![config("x", "1")]);
+    let result = deployed(&script, &state, &DeployOptions::default()).await;
+    assert!(result.is_success() && result.has_unlisted, "{:?}", result.errors);
+    assert_eq!(result.warnings.len(), 1);
+    let options = DeployOptions { prune: true, ..DeployOptions::default() };
+    assert!(!deployed(&script, &state, &options).await.is_success());
+
+    let options = PruneOptions::default();
+    let run = async |session: &Session<'_>| prune(session, &state, &options).await;
+    let result = in_session(&script, None, run).await;
+    assert_eq!(result.errors[0].message, "cannot list widgets: refused with InternalError");
+    script.on(widgets, [answer(200, &json!({"items": []}))]);
+    let result = in_session(&script, None, run).await;
+    assert!(result.is_success() && !result.has_unlisted, "{:?}", result.errors);
+}
+
+#[tokio::test]
 async fn no_secret_value_is_in_a_result() {
     let script = Script::start().await;
     script.on(
