@@ -56,7 +56,7 @@ pub struct FluxSourceStatus {
     pub artifact: Option<Artifact>,
 }
 
-/// A tarball that a Flux controller serves (flux-integration reference 2).
+/// A tarball that a Flux controller serves (Flux's source API).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Artifact {

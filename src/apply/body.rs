@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// The object ready for server-side apply (engine reference 7.6, step 1). Ports without a protocol get `TCP`, as the merge
+/// The object ready for server-side apply (kluctl 2.28). Ports without a protocol get `TCP`, as the merge
 /// key needs it; numeric `cpu` quantities become text, as an older API server stores them. Most objects need neither and
 /// are not copied.
 pub(super) fn for_apply(tree: &Value) -> Cow<'_, Value> {

@@ -1,4 +1,4 @@
-//! What to do about fields that other managers own (engine reference 7.7).
+//! What to do about fields that other managers own (kluctl 2.28).
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,5 +1,5 @@
 //! Applying a desired state: a plan, a conversation with the API server per object, and a report that names every planned
-//! object (engine reference 5.5, 7.2, 7.6, 7.7).
+//! object (kluctl 2.28).
 
 mod body;
 mod conflict;

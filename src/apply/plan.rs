@@ -109,7 +109,7 @@ impl ApplyPlan {
     }
 }
 
-/// Plans a run (engine reference 5.5, 7.2, 7.6).
+/// Plans a run (kluctl 2.28).
 ///
 /// Objects of an item keep their order, except that namespaces and definitions of kinds go first. Hooks are chosen by
 /// whether any object of the item exists already.

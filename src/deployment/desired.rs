@@ -39,7 +39,7 @@ impl DesiredState {
 pub struct DesiredItem {
     /// Directory relative to the source root, `.` for the root itself, empty for items without `path`.
     pub dir: String,
-    /// Tags in label order (engine reference 4.4).
+    /// Tags in label order (kluctl 2.28).
     pub tags: Vec<String>,
     /// Objects in kustomize order, labels and annotations set.
     pub objects: Vec<Arc<Object>>,

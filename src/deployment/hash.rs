@@ -1,4 +1,4 @@
-//! The objects hash: tells whether two renders want the same (engine reference 5.4).
+//! The objects hash: tells whether two renders want the same (kluctl 2.28).
 
 use std::{fmt::Write as _, sync::Arc};
 

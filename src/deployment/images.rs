@@ -1,4 +1,4 @@
-//! Resolves the placeholders that `images.get_image` leaves in rendered manifests (engine reference 7.1).
+//! Resolves the placeholders that `images.get_image` leaves in rendered manifests (kluctl 2.28).
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use regex::Regex;

@@ -1,4 +1,4 @@
-/// The include and exclude filters of a run, by tag and by item directory (engine reference 7.5).
+/// The include and exclude filters of a run, by tag and by item directory (kluctl 2.28).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Inclusion {
     /// Tags of which one must match, if any include filter is given.

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use crate::schema::{ConflictRule, DeploymentFile, IgnoreRule};
 
-/// What a deployment project hands down to its items and to included projects (engine reference 4.2, 4.4).
+/// What a deployment project hands down to its items and to included projects (kluctl 2.28).
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Inherited {
     /// Tags of the project, of the item that includes it, of the parent project, and so on up; the first use decides the

@@ -42,7 +42,7 @@ pub(crate) struct Item {
 }
 
 impl Item {
-    /// Whether the item is part of a run with these filters (engine reference 7.5).
+    /// Whether the item is part of a run with these filters (kluctl 2.28).
     pub(crate) fn is_included(&self, inclusion: &Inclusion) -> bool {
         self.config.only_render
             || self.config.always_deploy

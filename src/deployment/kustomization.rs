@@ -1,4 +1,4 @@
-//! The kustomization of an item: read, completed or generated (engine reference 4.5).
+//! The kustomization of an item: read, completed or generated (kluctl 2.28).
 
 use serde_json::{Value, json};
 

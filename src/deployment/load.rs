@@ -1,4 +1,4 @@
-//! The walk over a deployment project, its includes and variables (engine reference 4.1).
+//! The walk over a deployment project, its includes and variables (kluctl 2.28).
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -358,7 +358,7 @@ impl Walk<'_> {
         Ok(source)
     }
 
-    /// Tells of fields on an include that have no effect, where the user will expect one (engine reference 4.3).
+    /// Tells of fields on an include that have no effect, where the user will expect one (kluctl 2.28).
     fn warn_of_ineffective(
         &mut self,
         config: &schema::DeploymentItem,
@@ -490,7 +490,7 @@ fn check_directory(tree: &dyn SourceTree, dir: &str, place: &Place) -> Result<()
 }
 
 /// The variables of a library: its arguments and, only with `passVars`, those of the including project. `None` when the
-/// directory is no library (engine reference 4.6).
+/// directory is no library (kluctl 2.28).
 fn library_context(
     source: &Source,
     options: &jinja::Options,

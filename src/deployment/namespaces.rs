@@ -1,4 +1,4 @@
-//! Gives objects the namespace that their scope asks for (engine reference 5.2).
+//! Gives objects the namespace that their scope asks for (kluctl 2.28).
 
 use std::collections::HashMap;
 

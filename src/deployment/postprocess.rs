@@ -1,4 +1,4 @@
-//! Completes the objects of an item: labels, annotations, images (engine reference 5.2).
+//! Completes the objects of an item: labels, annotations, images (kluctl 2.28).
 
 use std::collections::BTreeMap;
 

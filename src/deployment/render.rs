@@ -1,4 +1,4 @@
-//! From the files of an item to rendered files in memory (engine reference 2.1).
+//! From the files of an item to rendered files in memory (kluctl 2.28).
 
 use super::{item::Item, template_ignore::TemplateIgnore};
 use crate::{

@@ -8,7 +8,7 @@ use crate::tree::{self, SourceTree, TreeError};
 /// Name of the files with patterns of what is copied as it is.
 const FILE_NAME: &str = ".templateignore";
 
-/// Which files of an item are not rendered (engine reference 2.2): gitignore patterns from the source root down to the file,
+/// Which files of an item are not rendered (kluctl 2.28): gitignore patterns from the source root down to the file,
 /// of which the last one that matches the file or a directory above it decides.
 #[derive(Default)]
 pub(super) struct TemplateIgnore {

@@ -1,4 +1,4 @@
-//! Live against applied objects: what changed, ready for people, with secrets masked (engine reference 7.8, 7.9).
+//! Live against applied objects: what changed, ready for people, with secrets masked (kluctl 2.28).
 
 mod compare;
 mod ignore;

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-/// How objects are applied (engine reference 7.6).
+/// How objects are applied (kluctl 2.28).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own for the user")]
 pub struct DeployOptions {

@@ -1,5 +1,4 @@
-//! Hooks: objects that are applied at a moment of their own, and deleted by policies of their own (engine reference 6.4,
-//! 7.2).
+//! Hooks: objects that are applied at a moment of their own, and deleted by policies of their own (kluctl 2.28).
 
 mod select;
 

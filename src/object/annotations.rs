@@ -1,4 +1,4 @@
-//! The `kluctl.io` annotations of an object (engine reference 7.4), read at one place.
+//! The `kluctl.io` annotations of an object (kluctl 2.28), read at one place.
 
 use super::Object;
 

@@ -1,4 +1,4 @@
-//! JSON paths as kluctl's configuration has them (engine reference 0.4): `a.b[0]`, `a.*`, `a..b`, `$["x.y"]`, slices,
+//! JSON paths as kluctl's configuration has them (kluctl 2.28): `a.b[0]`, `a.*`, `a..b`, `$["x.y"]`, slices,
 //! unions and filters such as `containers[?(@.name == "web")].image`.
 
 mod filter;

@@ -1,6 +1,6 @@
 use serde_json::Value;
 
-/// Merges `newer` into `base` (engine reference 0.2): mappings key by key, anything else is replaced by the newer side;
+/// Merges `newer` into `base` (kluctl 2.28): mappings key by key, anything else is replaced by the newer side;
 /// null replaces, too.
 pub fn merge(base: &mut Value, newer: Value) {
     match (base, newer) {

@@ -1,4 +1,4 @@
-//! Arguments: from the command line, from files, and with a project's declared defaults (engine reference 1.5).
+//! Arguments: from the command line, from files, and with a project's declared defaults (kluctl 2.28).
 
 use serde_json::{Map, Value};
 

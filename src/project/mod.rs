@@ -1,7 +1,7 @@
 //! `.kluctl.yaml`: the project, its arguments, and the one target that is worked with.
 //!
 //! [`Project::load`] reads the file; [`args`] makes one value of the arguments given from outside; [`Project::resolve`] picks a
-//! target, renders its templates and applies overrides (engine reference 1). Everything here is pure: files come from a
+//! target, renders its templates and applies overrides (kluctl 2.28). Everything here is pure: files come from a
 //! [`SourceTree`](crate::tree::SourceTree), templates are rendered by a function that is handed in.
 
 pub mod args;

@@ -1,4 +1,4 @@
-//! Deleting what a deployment no longer wants, or all of it (engine reference 8.3).
+//! Deleting what a deployment no longer wants, or all of it (kluctl 2.28).
 
 mod plan;
 mod run;

@@ -1,4 +1,4 @@
-//! Whether live objects are ready (engine reference 7.3), and waiting until they are.
+//! Whether live objects are ready (kluctl 2.28), and waiting until they are.
 
 mod assess;
 mod wait;

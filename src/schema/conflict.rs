@@ -50,7 +50,7 @@ impl<'de> Visitor<'de> for OneOrManyVisitor {
     }
 }
 
-/// An entry of `ignoreForDiff` (engine reference 4.2, 7.8).
+/// An entry of `ignoreForDiff` (kluctl 2.28).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct IgnoreRule {
@@ -84,7 +84,7 @@ pub enum ConflictAction {
     ForceApply,
 }
 
-/// An entry of `conflictResolution` (engine reference 4.2, 7.7).
+/// An entry of `conflictResolution` (kluctl 2.28).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ConflictRule {

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::diagnostic::FieldPath;
 
-/// A `deployment.yaml` (engine reference 4.2).
+/// A `deployment.yaml` (kluctl 2.28).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct DeploymentFile {

@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 use super::Violations;
 use crate::{diagnostic::FieldPath, object::ObjectRef};
 
-/// An entry of a list of fixed images: which image `images.get_image` resolves to (engine reference 7.1).
+/// An entry of a list of fixed images: which image `images.get_image` resolves to (kluctl 2.28).
 ///
 /// The list comes from a target's `images`, from `--fixed-images-file`, from `--fixed-image`, or from the variable `images`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use super::{GitProject, ObjectSelector, OciProject, VarsSource, Violations};
 use crate::diagnostic::FieldPath;
 
-/// An entry of `deployments` in `deployment.yaml` (engine reference 4.3).
+/// An entry of `deployments` in `deployment.yaml` (kluctl 2.28).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[expect(clippy::struct_excessive_bools, reason = "the file has as many switches")]

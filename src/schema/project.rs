@@ -3,7 +3,7 @@ use serde_json::Value;
 
 use super::TargetConfig;
 
-/// A `.kluctl.yaml` (engine reference 1.2).
+/// A `.kluctl.yaml` (kluctl 2.28).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ProjectFile {
@@ -32,7 +32,7 @@ pub struct ArgDeclaration {
     pub default: Option<Value>,
 }
 
-/// A `.kluctl-library.yaml`: makes an included project a library with arguments of its own (engine reference 4.6).
+/// A `.kluctl-library.yaml`: makes an included project a library with arguments of its own (kluctl 2.28).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct LibraryFile {

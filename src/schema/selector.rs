@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 
 /// An entry of `deleteObjects` or `waitReadinessObjects`: an object by group and/or kind, name and namespace.
 ///
-/// Group or kind is required; what is left out matches any preferred API resource (engine reference 4.3, 7.6).
+/// Group or kind is required; what is left out matches any preferred API resource (kluctl 2.28).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ObjectSelector {

@@ -3,7 +3,7 @@ use serde_json::{Map, Value};
 
 use super::{AwsConfig, FixedImage};
 
-/// An entry of `targets` in `.kluctl.yaml` (engine reference 1.3). Strings, also keys inside of `args`, are templates.
+/// An entry of `targets` in `.kluctl.yaml` (kluctl 2.28). Strings, also keys inside of `args`, are templates.
 ///
 /// Serialized, it is what templates see as `target`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::{GitRef, Violations};
 use crate::diagnostic::FieldPath;
 
-/// An entry of `vars`: where variables come from and how they are merged (engine reference 3).
+/// An entry of `vars`: where variables come from and how they are merged (kluctl 2.28).
 ///
 /// Exactly one of the source fields is set; [`VarsSource::kind`] says which.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

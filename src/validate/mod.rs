@@ -1,4 +1,4 @@
-//! Whether a deployment is there and ready (engine reference 8.4).
+//! Whether a deployment is there and ready (kluctl 2.28).
 
 mod rules;
 mod run;

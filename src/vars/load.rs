@@ -20,7 +20,7 @@ pub struct VarsLoader {
 }
 
 impl VarsLoader {
-    /// Loads one entry and merges it into `context`, by the rules of engine reference 3.1: the entry's strings are rendered with
+    /// Loads one entry and merges it into `context`, by kluctl's rules: the entry's strings are rendered with
     /// the variables so far, then `when` decides, then the source is read, put at `targetPath` and merged.
     ///
     /// `file` is the file with the entry, for relative names in templates.

@@ -1,4 +1,4 @@
-//! Variables: where they come from, how they are merged, and how templates see them (engine reference 3).
+//! Variables: where they come from, how they are merged, and how templates see them (kluctl 2.28).
 
 mod cluster;
 mod context;

@@ -9,7 +9,7 @@ use crate::{
     tree::{self, SourceTree},
 };
 
-/// Renders the texts that belong to one place of a source: knows where templates are searched (engine reference 2.4).
+/// Renders the texts that belong to one place of a source: knows where templates are searched (kluctl 2.28).
 /// Cheap to clone.
 #[derive(Clone)]
 pub struct Templates {

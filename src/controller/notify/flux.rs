@@ -29,7 +29,7 @@ pub(crate) enum Sent {
     Failed,
 }
 
-/// Posts events to notification-controller (flux-integration reference 8).
+/// Posts events to notification-controller (Flux's event API).
 #[derive(Debug, Clone)]
 pub(crate) struct FluxEvents {
     client: Client,
