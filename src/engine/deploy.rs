@@ -113,9 +113,9 @@ pub(super) async fn execute(
     // Only pruning depends on having seen everything.
     let unlisted = remarks(&live.unlisted);
     if mode.prune {
-        result.errors.extend(unlisted)
+        result.errors.extend(unlisted);
     } else {
-        result.warnings.extend(unlisted)
+        result.warnings.extend(unlisted);
     }
 
     let plan = plan(desired, &live, &kinds);
