@@ -155,7 +155,16 @@ impl Case {
         selector: &str,
     ) -> Result<Vec<String>> {
         let parameters = ListParams::default().labels(selector);
-        let list = self.api(api_version, kind, Some(&self.namespace)).list(&parameters).await?;
+        let api = self.api(api_version, kind, Some(&self.namespace));
+        let deadline = Instant::now() + PATIENCE;
+        let list = loop {
+            match api.list(&parameters).await.map_err(anyhow::Error::from) {
+                Err(error) if is_unreachable(&error) && Instant::now() < deadline => {
+                    tokio::time::sleep(Duration::from_millis(200)).await;
+                }
+                listed => break listed?,
+            }
+        };
         Ok(list.items.into_iter().filter_map(|object| object.metadata.name).collect())
     }
 
@@ -369,8 +378,9 @@ impl Case {
         what: &str,
         wanted: impl Fn(&Value) -> bool,
     ) -> Result<Value> {
+        let settled = |object: &Value| wanted(object) && !is_at_work(object);
         let object = self
-            .wait_for("flux.kluctl.io/v1alpha1", "KluctlDeployment", name, what, wanted)
+            .wait_for("flux.kluctl.io/v1alpha1", "KluctlDeployment", name, what, settled)
             .await?;
         check_conditions(&object)?;
         Ok(object)
@@ -473,5 +483,13 @@ fn by_hand() -> PatchParams {
 
 fn check_conditions_if_seen(object: &Value) -> Result<()> {
     let settled = condition(object, "Ready").is_some_and(|ready| ready["status"] != "Unknown");
-    if settled { check_conditions(object) } else { Ok(()) }
+    if settled && !is_at_work(object) { check_conditions(object) } else { Ok(()) }
+}
+
+/// Whether a repetition of what went well is under way: Ready stays True meanwhile, as in Flux.
+fn is_at_work(object: &Value) -> bool {
+    let is = |kind: &str, key: &str, value: &str| {
+        condition(object, kind).is_some_and(|condition| condition[key] == value)
+    };
+    is("Ready", "status", "True") && is("Reconciling", "reason", "Progressing")
 }
