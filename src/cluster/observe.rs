@@ -164,13 +164,14 @@ async fn list_owned(
     if !refused.is_empty() {
         list_in_namespaces(cluster, request, selector, refused, live).await;
     }
+    // Only a warning: one broken extension of a cluster must not keep every deployment from pruning.
     if !kinds.unavailable().is_empty() {
         let versions = kinds.unavailable().join(", ");
         let message = format!(
             "objects of {versions} cannot be seen because the API server behind them does not answer, so orphans among \
              them are not found"
         );
-        live.unlisted.push(Remark { reference: None, message });
+        live.warnings.push(Remark { reference: None, message });
     }
     live.unlisted.sort_by(|a, b| a.message.cmp(&b.message));
 }
