@@ -105,8 +105,12 @@ async fn an_api_server_restart_during_a_deployment_is_survived(case: &mut Case) 
     own.deploy_tarball("app", own.tarball(&borrowed(&files))?, json!({})).await?;
     own.wait_until("the first objects", || async { Ok(count(&own).await? >= 5) }).await?;
     control_plane.restart_api_server()?;
+    own.wait_until("the end of the old API server", || async {
+        Ok(own.client.apiserver_version().await.is_err())
+    })
+    .await?;
     own.wait_deployment("app", "Ready", is_ready).await?;
-    ensure!(count(&own).await? == 60, "{} objects", count(&own).await?);
+    own.wait_until("all objects", || async { Ok(count(&own).await? == 60) }).await?;
     own.finish().await
 }
 
