@@ -12,7 +12,10 @@ use tokio_util::sync::CancellationToken;
 use super::{Artifact, ArtifactError, Digest};
 use crate::{
     archive::UnpackLimits,
-    net::{Failure, NetError, RetryPolicy, jitter, retry_after, sleep, stream_bounded},
+    net::{
+        Failure, NetError, Proxies, RetryPolicy, host_of, jitter, retry_after, sleep,
+        stream_bounded,
+    },
     secret::redact_url,
 };
 
@@ -29,6 +32,8 @@ pub struct FetchOptions {
     pub timeout: Duration,
     /// Value of `SOURCE_CONTROLLER_LOCALHOST`: host to download from instead of the URL's.
     pub localhost: Option<String>,
+    /// The proxies that the client takes, for messages.
+    pub proxies: Proxies,
 }
 
 impl Default for FetchOptions {
@@ -40,6 +45,7 @@ impl Default for FetchOptions {
             retry: RetryPolicy::flux(9),
             timeout: Duration::from_mins(5),
             localhost: None,
+            proxies: Proxies::default(),
         }
     }
 }
@@ -65,11 +71,16 @@ pub(super) async fn download(
 ) -> Result<u64, ArtifactError> {
     let url = super::locate(&artifact.url, options.localhost.as_deref())?;
     let shown = redact_url(url.as_str());
-    let limit = options.max_download;
-    if artifact.size.is_some_and(|size| size > limit) {
-        return Err(ArtifactError::TooLarge { url: shown, limit });
+    let max = options.max_download;
+    let announced = artifact.size.filter(|size| *size > 0);
+    if announced.is_some_and(|size| size > max) {
+        return Err(ArtifactError::TooLarge { url: shown, limit: max });
     }
-    let mut run = Download { client, artifact, limit, target, url, shown, received: 0 };
+    // What is longer than announced has another digest; there is no need to read on.
+    let limit = announced.unwrap_or(max);
+    let proxy = options.proxies.select(&url).map(|proxy| host_of(proxy.reveal()));
+    let mut run =
+        Download { client, artifact, announced, limit, target, url, shown, proxy, received: 0 };
     let deadline = Instant::now() + options.timeout;
     let work = cancel.run_until_cancelled(run.with_retries(&options.retry, deadline, cancel));
     match tokio::time::timeout_at(deadline, work).await {
@@ -86,10 +97,14 @@ pub(super) async fn download(
 struct Download<'a> {
     client: &'a Client,
     artifact: &'a Artifact,
+    /// The size that the source announces, in bytes.
+    announced: Option<u64>,
     limit: u64,
     target: &'a Path,
     url: Url,
     shown: String,
+    /// Host and port of the proxy in between.
+    proxy: Option<String>,
     received: u64,
 }
 
@@ -111,6 +126,10 @@ impl Download<'_> {
                     let wait = wait.filter(|wait| Instant::now() + *wait < deadline);
                     let Some(wait) = wait else {
                         let url = self.shown.clone();
+                        let message = match &self.proxy {
+                            Some(proxy) => format!("{message} (through the proxy {proxy})"),
+                            None => message,
+                        };
                         return Err(ArtifactError::Unavailable { url, attempts, message });
                     };
                     tracing::debug!(url = %self.shown, attempts, message, ?wait, "artifact: trying again");
@@ -189,6 +208,10 @@ impl Download<'_> {
     }
 
     fn too_large(&self) -> Stop {
-        Stop::Final(ArtifactError::TooLarge { url: self.shown.clone(), limit: self.limit })
+        let url = self.shown.clone();
+        Stop::Final(match self.announced {
+            Some(announced) => ArtifactError::LongerThanAnnounced { url, announced },
+            None => ArtifactError::TooLarge { url, limit: self.limit },
+        })
     }
 }

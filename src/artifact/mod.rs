@@ -110,6 +110,14 @@ pub enum ArtifactError {
         /// The limit in bytes.
         limit: u64,
     },
+    /// More bytes than announced. Transient, for the same reason as [`ArtifactError::DigestMismatch`].
+    #[error("{url}: the file is longer than the {announced} bytes that the source announces")]
+    LongerThanAnnounced {
+        /// The URL, redacted.
+        url: String,
+        /// The size in the status, in bytes.
+        announced: u64,
+    },
     /// Other bytes than announced. Transient: the source may be between replacing the file and updating its status.
     #[error("{url}: the digest is {actual}, expected {expected} ({received} bytes)")]
     DigestMismatch {
@@ -156,6 +164,7 @@ impl ArtifactError {
             Self::Unavailable { .. }
             | Self::Deadline { .. }
             | Self::DigestMismatch { .. }
+            | Self::LongerThanAnnounced { .. }
             | Self::Cache { .. }
             | Self::Archive { source: ArchiveError::Io { .. }, .. } => Class::Transient,
             Self::Archive { source: ArchiveError::Cancelled, .. } | Self::Cancelled => {
@@ -180,7 +189,7 @@ impl Describe for ArtifactError {
             Self::Archive { source: ArchiveError::NotGzip { .. }, .. } => diagnostic.with_hint(
                 "with layerSelector.operation `copy` the layer must itself be a tar.gz; `extract` packs it anew",
             ),
-            Self::DigestMismatch { .. } => {
+            Self::DigestMismatch { .. } | Self::LongerThanAnnounced { .. } => {
                 diagnostic.with_hint("the source is read again, it may just have been updated")
             }
             _ => diagnostic,

@@ -101,7 +101,7 @@ async fn answer_one(mut stream: TcpStream, answer: Answer) -> Option<()> {
             stream.write_all(&file[..file.len() / 2]).await.ok()?;
         }
         Answer::Silent => {
-            stream.write_all(head(1000).as_bytes()).await.ok()?;
+            stream.write_all(head(100).as_bytes()).await.ok()?;
             stream.write_all(b"x").await.ok()?;
             tokio::time::sleep(Duration::from_mins(1)).await;
         }
@@ -297,7 +297,6 @@ async fn some_answers_are_final() {
         (Answer::Status(404, ""), Class::Waiting),
         (Answer::Status(403, ""), Class::Access),
         (Answer::Status(302, "location: http://127.0.0.2:1/x\r\n"), Class::Access),
-        (Answer::Endless, Class::Project),
     ] {
         let server = Server::start(move |_| answer.clone()).await;
         let (dir, store) = store();
@@ -307,6 +306,40 @@ async fn some_answers_are_final() {
     }
     let gone = ArtifactError::StorageGone { url: String::new() };
     assert!(gone.is_transient());
+}
+
+#[tokio::test]
+async fn an_endless_body_is_cut_off_at_the_limit() {
+    let server = Server::start(|_| Answer::Endless).await;
+    for size in [None, Some(0)] {
+        let (dir, store) = store();
+        let artifact = Artifact { size, ..server.artifact(b"") };
+        let error = fetch(&store, &artifact).await.unwrap_err();
+        assert!(matches!(error, ArtifactError::TooLarge { limit: 1_048_576, .. }), "{error:?}");
+        assert_eq!(error.describe().class, Class::Project);
+        assert_eq!(listed(&dir, "tmp"), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_body_longer_than_announced_is_refused_for_now() {
+    let file = archive("app: 1");
+    let announced = file.len() as u64 - 1;
+    for answer in [Answer::Endless, Answer::File(file.clone())] {
+        let server = Server::start(move |_| answer.clone()).await;
+        let (dir, store) = store();
+        let artifact = Artifact { size: Some(announced), ..server.artifact(&file) };
+        let error = fetch(&store, &artifact).await.unwrap_err();
+        assert!(
+            error.to_string().ends_with(&format!(
+                "the file is longer than the {announced} bytes that the source announces"
+            )),
+            "{error}"
+        );
+        assert_eq!((error.describe().class, server.count()), (Class::Transient, 1));
+        assert_eq!(listed(&dir, "tmp"), 0);
+        assert_eq!(listed(&dir, "blobs"), 0);
+    }
 }
 
 #[tokio::test]
@@ -325,7 +358,7 @@ async fn a_slow_body_meets_the_deadline() {
     let (dir, store) = store();
     let options = FetchOptions { timeout: Duration::from_millis(400), ..options() };
     let started = Instant::now();
-    let artifact = server.artifact(b"x");
+    let artifact = server.artifact(&[0; 1000]);
     let error = store.fetch(&artifact, &options, &CancellationToken::new()).await.unwrap_err();
     assert!(matches!(error, ArtifactError::Deadline { received: 1.., .. }), "{error:?}");
     assert!(started.elapsed() < Duration::from_secs(5));

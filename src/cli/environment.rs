@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::{
     diagnostic::{Class, Describe, Diagnostic},
+    net::Proxies,
     yaml::{self, Schema},
 };
 
@@ -47,6 +48,15 @@ impl Environment {
     /// A variable that is set to something.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// The proxies of `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`.
+    ///
+    /// # Errors
+    /// When one of them is no address of a proxy.
+    pub(super) fn proxies(&self) -> Result<Proxies, Diagnostic> {
+        Proxies::from_variables(|name| self.get(name))
+            .map_err(|error| Diagnostic::new(Class::Access, error.to_string()))
     }
 
     /// Where this program keeps what it can get again.

@@ -24,6 +24,7 @@ use crate::{
 /// Git includes for a command. The cache is opened when the first one is met.
 pub(super) struct CommandLineGit {
     cache_dir: PathBuf,
+    options: CacheOptions,
     rules: Rules,
     cancel: CancellationToken,
     includes: std::sync::OnceLock<Arc<GitIncludes>>,
@@ -40,15 +41,16 @@ impl CommandLineGit {
     ) -> Result<Self, Diagnostic> {
         let cache_dir = environment.cache_dir().join("git");
         let rules = rules(environment)?;
-        Ok(Self { cache_dir, rules, cancel, includes: std::sync::OnceLock::new() })
+        let options = CacheOptions { proxies: environment.proxies()?, ..CacheOptions::default() };
+        Ok(Self { cache_dir, options, rules, cancel, includes: std::sync::OnceLock::new() })
     }
 
     fn includes(&self) -> Result<Arc<GitIncludes>, Diagnostic> {
         if let Some(includes) = self.includes.get() {
             return Ok(includes.clone());
         }
-        let cache = Cache::open(&self.cache_dir, CacheOptions::default())
-            .map_err(|error| error.describe())?;
+        let cache =
+            Cache::open(&self.cache_dir, self.options.clone()).map_err(|error| error.describe())?;
         let (rules, cancel) = (self.rules.clone(), self.cancel.clone());
         let made = Arc::new(GitIncludes { cache, rules, cancel });
         Ok(self.includes.get_or_init(|| made).clone())

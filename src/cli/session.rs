@@ -231,10 +231,9 @@ pub(super) async fn connect(
         return Err(Diagnostic::new(Class::Access, "the kubeconfig has no context"));
     };
     resolved.target.set_context(context);
-    let clients = Clients::new(
-        kube::Config::new(http::Uri::from_static("http://localhost")),
-        ConnectOptions::default(),
-    );
+    let options = ConnectOptions { proxies: environment.proxies()?, ..ConnectOptions::default() };
+    let clients =
+        Clients::new(kube::Config::new(http::Uri::from_static("http://localhost")), options);
     let client = clients.get(&access, None).await.map_err(|error| error.describe())?;
     Ok(Some(Cluster::new(client, ClusterOptions::default())))
 }

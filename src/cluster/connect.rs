@@ -24,6 +24,7 @@ use tower::timeout::TimeoutLayer;
 use super::kubeconfig::{Access, Contexts, DEFAULT_CONTEXT, Guards, KubeconfigError};
 use crate::{
     diagnostic::{Class, Describe, Diagnostic},
+    net::Proxies,
     secret::redact_text,
 };
 
@@ -71,6 +72,8 @@ pub struct ConnectOptions {
     pub request_timeout: Duration,
     /// Clients kept by [`Clients`].
     pub max_clients: usize,
+    /// Proxies of the environment, for clusters whose kubeconfig names none.
+    pub proxies: Proxies,
 }
 
 impl Default for ConnectOptions {
@@ -80,6 +83,7 @@ impl Default for ConnectOptions {
             connect_timeout: Duration::from_secs(10),
             request_timeout: Duration::from_secs(30),
             max_clients: 64,
+            proxies: Proxies::default(),
         }
     }
 }
@@ -259,11 +263,23 @@ fn with_options(mut config: Config, options: &ConnectOptions) -> Config {
     config.write_timeout = Some(options.request_timeout);
     // Callers know what may be repeated, and count attempts.
     config.default_retry = false;
+    keep_to_exceptions(&mut config, &options.proxies);
     if let Ok(agent) = HeaderValue::from_str(&options.user_agent) {
         config.headers.retain(|(name, _)| *name != USER_AGENT);
         config.headers.push((USER_AGENT, agent));
     }
     config
+}
+
+/// Undoes what kube does by itself: it takes the environment's HTTPS proxy for every cluster, whatever `NO_PROXY` says.
+fn keep_to_exceptions(config: &mut Config, proxies: &Proxies) {
+    let is_from_environment =
+        config.proxy_url.as_ref().is_some_and(|proxy| proxies.is_https(&proxy.to_string()));
+    let is_exception =
+        config.cluster_url.to_string().parse().is_ok_and(|url| proxies.select(&url).is_none());
+    if is_from_environment && is_exception {
+        config.proxy_url = None;
+    }
 }
 
 /// Acts as the service account instead of whom the kubeconfig asks to impersonate.

@@ -211,6 +211,7 @@ async fn download(
         timeout: deadline.saturating_duration_since(Instant::now()).min(longest),
         retry: RetryPolicy::flux(context.options.http_retry),
         localhost: context.options.source_localhost.clone(),
+        proxies: context.options.proxies.clone(),
         ..FetchOptions::default()
     };
     context.artifacts.fetch(&wanted, &options, cancel).await.map_err(|error| failed(&error))

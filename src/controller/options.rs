@@ -2,7 +2,10 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use reqwest::Url;
 
-use crate::cluster::{connect::Own, kubeconfig::Guards};
+use crate::{
+    cluster::{connect::Own, kubeconfig::Guards},
+    net::Proxies,
+};
 
 /// How the controller runs. The front fills it in; nothing here is read from the environment.
 #[derive(Debug, Clone)]
@@ -45,6 +48,8 @@ pub struct Options {
     pub cache_dir: PathBuf,
     /// Host to download artifacts from in place of the one in their URL (`SOURCE_CONTROLLER_LOCALHOST`).
     pub source_localhost: Option<String>,
+    /// Proxies for Git, artifacts and events.
+    pub proxies: Proxies,
     /// Name of the machine, for events and the lease.
     pub host: String,
 }

@@ -83,8 +83,10 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Co
     let mut services = JoinSet::new();
     let mut senders = JoinSet::new();
 
-    let own_config = connect::own_config(&options.own, &ConnectOptions::default()).await?;
-    let client = connect::client(own_config.clone(), None, &ConnectOptions::default())?;
+    let proxies = &options.proxies;
+    let connect_options = ConnectOptions { proxies: proxies.clone(), ..ConnectOptions::default() };
+    let own_config = connect::own_config(&options.own, &connect_options).await?;
+    let client = connect::client(own_config.clone(), None, &connect_options)?;
     let own = Cluster::new(client.clone(), ClusterOptions::default());
     let watches = Watches {
         cluster: own.clone(),
@@ -97,7 +99,12 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Co
     let (listed, foreign_listed) = start_watches(&watches, &mut services);
     start_listeners(&options, &metrics, &listed, &mut services, &background).await?;
 
-    let http = net::client(&net::ClientOptions::default())?;
+    let http = net::client(&net::ClientOptions {
+        proxies: proxies.clone(),
+        ..net::ClientOptions::default()
+    })?;
+    let git_options =
+        git::CacheOptions { proxies: proxies.clone(), ..git::CacheOptions::default() };
     let flux = options
         .events_url
         .clone()
@@ -116,13 +123,10 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Co
         )
     });
     let context = Arc::new(Context {
-        clusters: Clusters::new(Clients::new(own_config, ConnectOptions::default())),
+        clusters: Clusters::new(Clients::new(own_config, connect_options)),
         store: ObjectStore::new(client),
         artifacts: open_artifacts(&options.cache_dir, &http)?,
-        repositories: git::Cache::open(
-            &options.cache_dir.join("repositories"),
-            git::CacheOptions::default(),
-        )?,
+        repositories: git::Cache::open(&options.cache_dir.join("repositories"), git_options)?,
         engine: Engine::new(Limits::for_cores(cores())),
         lookups: Semaphore::new(concurrency * 4),
         slots: Arc::new(Semaphore::new(concurrency)),

@@ -30,7 +30,7 @@ use super::{
     ssh,
 };
 use crate::{
-    net::{self, ClientOptions, Proxy, RetryPolicy, jitter},
+    net::{self, ClientOptions, Proxies, RetryPolicy, jitter},
     tree::SourceTree,
 };
 
@@ -62,8 +62,8 @@ pub struct CacheOptions {
     pub read_timeout: Duration,
     /// Second attempts on connection errors, 429 and 5xx.
     pub retry: RetryPolicy,
-    /// The way out for HTTP.
-    pub proxy: Proxy,
+    /// The ways out for HTTP.
+    pub proxies: Proxies,
 }
 
 impl Default for CacheOptions {
@@ -84,7 +84,7 @@ impl Default for CacheOptions {
                 min_wait: Duration::from_secs(1),
                 max_wait: Duration::from_secs(10),
             },
-            proxy: Proxy::Direct,
+            proxies: Proxies::default(),
         }
     }
 }
@@ -269,7 +269,10 @@ impl Cache {
         let talk = tokio::task::spawn_blocking(move || {
             let result = inner.connect(&url, &reference, &auth, goal, &operation);
             // What a transport noted says more than what became of it on the way.
-            result.map_err(|stop| operation.take_failure().map_or(stop, Stop::Transport))
+            result.map_err(|stop| match operation.take_failure() {
+                Some(failure) => Stop::Transport(failure.through(inner.proxy_of(&url).as_deref())),
+                None => stop,
+            })
         });
         let result = talk.await.map_err(|error| internal(&error))?;
         drop((turn, permit));
@@ -343,7 +346,7 @@ impl Inner {
             read_timeout: self.options.read_timeout,
             ca_bundle: auth.ca_bundle.clone(),
             identity: auth.client_identity.clone(),
-            proxy: self.options.proxy.clone(),
+            proxies: self.options.proxies.clone(),
             // Some servers speak Git's protocol only to clients that call themselves so.
             user_agent: concat!("git/flux-kluctl-controller-", env!("CARGO_PKG_VERSION"))
                 .to_owned(),
@@ -358,6 +361,12 @@ impl Inner {
         }
         clients.insert(options, client.clone());
         Ok(client)
+    }
+
+    /// Host and port of the proxy that requests to a repository take.
+    fn proxy_of(&self, url: &GitUrl) -> Option<String> {
+        let url = reqwest::Url::parse(&url.without_user()).ok()?;
+        self.options.proxies.select(&url).map(|proxy| net::host_of(proxy.reveal()))
     }
 
     /// Where callers that want the same repository queue up.

@@ -97,6 +97,18 @@ impl Operation {
 }
 
 impl Failure {
+    /// Says which proxy took part, where that may be the reason.
+    pub(super) fn through(self, proxy: Option<&str>) -> Self {
+        let Some(proxy) = proxy else { return self };
+        let say = |message: String| format!("{message} (through the proxy {proxy})");
+        match self {
+            Self::Again { retry, message } => Self::Again { retry, message: say(message) },
+            Self::Denied(message) => Self::Denied(say(message)),
+            Self::Refused(message) => Self::Refused(say(message)),
+            other => other,
+        }
+    }
+
     pub(super) fn into_error(
         self,
         url: &GitUrl,

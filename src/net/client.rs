@@ -7,8 +7,8 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
 
-use super::{NetError, host_of};
-use crate::secret::{Secret, redact_url};
+use super::{NetError, Proxies, host_of};
+use crate::secret::Secret;
 
 /// Redirects followed within one host before giving up.
 const MAX_REDIRECTS: usize = 5;
@@ -20,33 +20,6 @@ pub struct Identity {
     pub certificate: Vec<u8>,
     /// Private key, PEM.
     pub key: Secret<Vec<u8>>,
-}
-
-/// Which proxy requests take.
-#[derive(Clone, Default, PartialEq, Eq, Hash)]
-pub enum Proxy {
-    /// None, whatever the environment says.
-    #[default]
-    Direct,
-    /// As `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` say. Only fronts choose this.
-    Environment,
-    /// This one for all requests.
-    Address {
-        /// `http://` or `https://` address.
-        url: String,
-        /// User name and password for the proxy.
-        credentials: Option<(String, Secret<String>)>,
-    },
-}
-
-impl fmt::Debug for Proxy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Direct => f.write_str("Direct"),
-            Self::Environment => f.write_str("Environment"),
-            Self::Address { url, .. } => write!(f, "Address({})", redact_url(url)),
-        }
-    }
 }
 
 /// What a client is made of. [`Default`] suits a public host.
@@ -62,8 +35,8 @@ pub struct ClientOptions {
     pub ca_bundle: Option<Vec<u8>>,
     /// Client certificate, for servers that ask for one.
     pub identity: Option<Identity>,
-    /// The way out.
-    pub proxy: Proxy,
+    /// The ways out.
+    pub proxies: Proxies,
 }
 
 impl Default for ClientOptions {
@@ -74,7 +47,7 @@ impl Default for ClientOptions {
             read_timeout: Duration::from_secs(30),
             ca_bundle: None,
             identity: None,
-            proxy: Proxy::Direct,
+            proxies: Proxies::default(),
         }
     }
 }
@@ -99,16 +72,13 @@ pub fn client(options: &ClientOptions) -> Result<Client, NetError> {
                 None => attempt.follow(),
             }
         }));
-    match &options.proxy {
-        Proxy::Environment => {}
-        Proxy::Direct => builder = builder.no_proxy(),
-        Proxy::Address { url, credentials } => {
-            let mut proxy = reqwest::Proxy::all(url).map_err(|error| setup("proxy", error))?;
-            if let Some((user, password)) = credentials {
-                proxy = proxy.basic_auth(user, password.reveal());
-            }
-            builder = builder.no_proxy().proxy(proxy);
-        }
+    // The library reads no environment, so the choice is made here alone.
+    builder = builder.no_proxy();
+    if !options.proxies.is_empty() {
+        let proxies = options.proxies.clone();
+        builder = builder.proxy(reqwest::Proxy::custom(move |url| {
+            proxies.select(url).map(|proxy| proxy.reveal().clone())
+        }));
     }
     builder.build().map_err(|error| setup("HTTP client", error))
 }

@@ -5,10 +5,12 @@
 
 mod client;
 mod limits;
+mod proxy;
 mod retry;
 
-pub use client::{ClientOptions, Identity, Proxy, client};
+pub use client::{ClientOptions, Identity, client};
 pub use limits::{read_bounded, stream_bounded};
+pub use proxy::Proxies;
 pub use retry::{Failure, RetryPolicy, jitter, retry_after, sleep};
 
 /// Why an HTTP exchange did not bring what it should. Messages hold no credentials and no query strings.

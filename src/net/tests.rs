@@ -114,24 +114,89 @@ async fn a_proxy_is_used_with_its_credentials_and_not_shown() {
         .respond_with(ResponseTemplate::new(200).set_body_string("by proxy"))
         .mount(&server)
         .await;
-    let credentials = Some(("bot".to_owned(), crate::secret::Secret::new("hunter2".to_owned())));
-    let options = ClientOptions {
-        proxy: Proxy::Address { url: server.uri(), credentials },
-        ..ClientOptions::default()
-    };
+    let address = server.uri().replace("http://", "http://bot:hunter2@");
+    let options =
+        ClientOptions { proxies: proxies(&[("http_proxy", &address)]), ..ClientOptions::default() };
     let answer = client(&options).unwrap().get("http://nowhere.invalid/x").send().await.unwrap();
     assert_eq!(read_bounded(answer, 100).await.unwrap(), b"by proxy");
     let request = &server.received_requests().await.unwrap()[0];
     // Base64 of bot:hunter2.
     assert_eq!(request.headers["proxy-authorization"], "Basic Ym90Omh1bnRlcjI=");
 
-    let url = "http://u:hunter2@proxy".to_owned();
-    let inline = ClientOptions {
-        proxy: Proxy::Address { url, credentials: None },
-        ..ClientOptions::default()
+    let shown = format!("{options:?}");
+    assert!(!shown.contains("hunter2") && shown.contains("127.0.0.1"), "{shown}");
+}
+
+fn proxies(variables: &[(&str, &str)]) -> Proxies {
+    try_proxies(variables).unwrap()
+}
+
+fn try_proxies(variables: &[(&str, &str)]) -> Result<Proxies, NetError> {
+    Proxies::from_variables(|name| {
+        variables.iter().find(|(other, _)| *other == name).map(|(_, value)| *value)
+    })
+}
+
+#[test]
+fn proxies_are_chosen_by_scheme_and_exceptions() {
+    let rules = proxies(&[
+        ("HTTP_PROXY", "plain.example:3128"),
+        ("http_proxy", "http://ignored.example"),
+        ("https_proxy", "https://secure.example"),
+        (
+            "NO_PROXY",
+            "Example.com, .cluster.local.,.svc,*.only-below.org, 10.0.0.0/8, 192.168.1.5,h.example:8443,[2001:db8::1]:80",
+        ),
+    ]);
+    let chosen = |url: &str| {
+        let url = Url::parse(url).unwrap();
+        rules.select(&url).map(|proxy| proxy.reveal().as_str().to_owned())
     };
-    let shown = format!("{options:?} {inline:?}");
-    assert!(!shown.contains("hunter2"), "{shown}");
+    let (plain, secure) =
+        (Some("http://plain.example:3128/".to_owned()), Some("https://secure.example/".to_owned()));
+    for url in [
+        "http://git.test/x",
+        "http://xexample.com",
+        "http://only-below.org",
+        "http://11.0.0.1",
+        "http://svc",
+    ] {
+        assert_eq!(chosen(url), plain, "{url}");
+    }
+    for url in ["https://git.test", "https://h.example", "https://[2001:db8::1]"] {
+        assert_eq!(chosen(url), secure, "{url}");
+    }
+    for url in [
+        "http://localhost:3000",
+        "http://127.0.0.9",
+        "https://[::1]:8443",
+        "http://example.com:8080",
+        "https://A.example.com",
+        "http://source-controller.flux-system.svc.cluster.local./x.tar.gz",
+        "http://source-controller.flux-system.svc",
+        "http://a.only-below.org",
+        "https://10.96.0.1",
+        "http://192.168.1.5",
+        "https://h.example:8443",
+        "http://[2001:db8::1]",
+    ] {
+        assert_eq!(chosen(url), None, "{url}");
+    }
+    let none = proxies(&[("HTTPS_PROXY", "p"), ("NO_PROXY", "*")]);
+    assert_eq!(none.select(&Url::parse("https://git.test").unwrap()), None);
+    assert!(Proxies::default().is_empty() && proxies(&[("HTTP_PROXY", " ")]).is_empty());
+}
+
+#[test]
+fn a_proxy_that_is_none_is_refused_without_its_password() {
+    let error =
+        try_proxies(&[("HTTPS_PROXY", "socks5://u:hunter2@p:1080")]).unwrap_err().to_string();
+    assert_eq!(error, "HTTPS_PROXY: socks5:// proxies are not supported, use http or https");
+    let error = try_proxies(&[("HTTP_PROXY", "http://u:hunter2@:x")]).unwrap_err().to_string();
+    assert!(
+        error.starts_with("HTTP_PROXY: is no address") && !error.contains("hunter2"),
+        "{error}"
+    );
 }
 
 #[tokio::test]

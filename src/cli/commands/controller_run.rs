@@ -213,6 +213,7 @@ fn options(command: ControllerRun, environment: &Environment) -> Result<Options,
         grace_period: command.grace_period,
         cache_dir: command.cache_dir.map_or_else(default_cache, |dir| environment.path(&dir)),
         source_localhost: environment.get("SOURCE_CONTROLLER_LOCALHOST").map(str::to_owned),
+        proxies: environment.proxies()?,
         host,
     })
 }
