@@ -79,6 +79,11 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
     }
 
+    /// Whether a key is being worked on.
+    pub(crate) fn is_running(&self, key: &K) -> bool {
+        self.running.contains_key(key)
+    }
+
     /// The delay after one more failure in a row, doubling up to `longest`.
     pub(crate) fn backoff(&mut self, key: &K, longest: Duration) -> Duration {
         let failures = self.failures.entry(key.clone()).or_default();

@@ -166,7 +166,7 @@ async fn run(pass: &mut Pass, spec: &KluctlDeploymentSpec) -> Result<Done, Failu
         return Err(interrupted());
     }
     let acting = Box::pin(act::act(run, &rendered, &facts, actions));
-    let acting = until_shutdown(&context, &observer, &cancel, acting);
+    let acting = while_wanted(&context, &key, &observer, &cancel, acting);
     pass.with_progress(progress, is_repetition(actions), acting).await
 }
 
@@ -202,16 +202,20 @@ async fn fetch_inputs(
     Ok((fetched?, deadline))
 }
 
-/// Runs `work`; a run that only waits for readiness is not worth a grace period when the controller stops, as the next
-/// leader takes up the waiting.
-async fn until_shutdown<T>(
+/// Runs `work`. A run that only waits for readiness is ended early when the controller stops, as the next leader takes up the
+/// waiting, and when the spec or the source has changed, as a repair must not wait for what it repairs.
+async fn while_wanted<T>(
     context: &Context,
+    key: &NamespacedName,
     observer: &RunObserver,
     cancel: &CancellationToken,
     work: impl Future<Output = T>,
 ) -> T {
     let yielding = async {
-        context.stopping.cancelled().await;
+        tokio::select! {
+            () = context.stopping.cancelled() => {}
+            () = context.state.outdated(key) => tracing::debug!("the run is outdated"),
+        }
         observer.waits().await;
         cancel.cancel();
         std::future::pending::<std::convert::Infallible>().await

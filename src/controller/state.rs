@@ -6,7 +6,10 @@ use std::{
     time::Duration,
 };
 
-use tokio::{sync::Notify, time::Instant};
+use tokio::{
+    sync::{Notify, watch},
+    time::Instant,
+};
 
 use super::{
     ownership::{Claim, Claimant, Claims, Target},
@@ -25,6 +28,8 @@ pub(crate) struct State {
     knowledge: Mutex<Knowledge>,
     queue: Mutex<Queue<NamespacedName>>,
     news: Notify,
+    /// Deployments that are being worked on and have changed since that began.
+    outdated: watch::Sender<BTreeSet<NamespacedName>>,
 }
 
 #[derive(Default)]
@@ -65,6 +70,9 @@ impl State {
             }
             known.index.observe(key, entry)
         };
+        if woken.contains(key) {
+            self.outdate(std::slice::from_ref(key));
+        }
         self.wake(woken);
     }
 
@@ -88,6 +96,7 @@ impl State {
     /// A source was seen, or (`None`) is gone.
     pub(crate) fn observe_source(&self, key: &SourceKey, source: Option<&FluxSource>) {
         let woken = self.knowledge().index.observe_source(key, source);
+        self.outdate(&woken);
         self.wake(woken);
     }
 
@@ -191,12 +200,31 @@ impl State {
         self.news.notify_one();
     }
 
+    /// Notes that runs which are under way work on what is no longer wanted.
+    fn outdate(&self, keys: &[NamespacedName]) {
+        let running: Vec<_> = {
+            let queue = self.queue();
+            keys.iter().filter(|key| queue.is_running(key)).cloned().collect()
+        };
+        if !running.is_empty() {
+            self.outdated.send_modify(|outdated| outdated.extend(running));
+        }
+    }
+
+    /// Returns once the deployment's spec, requests or source changed since its run began.
+    pub(crate) async fn outdated(&self, key: &NamespacedName) {
+        let mut outdated = self.outdated.subscribe();
+        // The sender is borrowed here, so it cannot have gone.
+        let _changed = outdated.wait_for(|outdated| outdated.contains(key)).await;
+    }
+
     /// The next deployment that is due; waits for one.
     pub(crate) async fn next(&self) -> NamespacedName {
         loop {
             let due = {
                 let mut queue = self.queue();
                 if let Some(key) = queue.take(Instant::now()) {
+                    self.outdated.send_if_modified(|outdated| outdated.remove(&key));
                     return key;
                 }
                 queue.next_due()
@@ -307,6 +335,26 @@ mod tests {
         state.observe_foreign(&key("a"), None);
         assert!(state.is_migrated(&key("a")));
         assert_eq!(drain(&state).await, ["a"]);
+    }
+
+    #[tokio::test]
+    async fn a_run_learns_that_it_is_outdated() {
+        let state = State::default();
+        let brief = Duration::from_millis(5);
+        let generation = |generation| Entry { generation, ..entry(None) };
+        state.observe(&key("a"), generation(1));
+        let running = state.next().await;
+        assert!(tokio::time::timeout(brief, state.outdated(&running)).await.is_err());
+        state.observe(&key("a"), generation(1));
+        assert!(tokio::time::timeout(brief, state.outdated(&running)).await.is_err());
+        state.observe(&key("a"), generation(2));
+        assert!(tokio::time::timeout(brief, state.outdated(&running)).await.is_ok());
+        state.done(&running, Requeue::OnChange);
+        let next = state.next().await;
+        assert!(
+            tokio::time::timeout(brief, state.outdated(&next)).await.is_err(),
+            "it starts anew"
+        );
     }
 
     #[tokio::test]

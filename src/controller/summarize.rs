@@ -159,13 +159,27 @@ fn summarize_failure(
     run: Run,
 ) -> Summary {
     let next = schedule::after_failure(failure, before.spec, run.waiting);
+    let stamp = Stamp { generation: before.generation, now: run.now };
     if failure.outlook == Outlook::Interrupted {
+        if failure.reason == reason::DEPLOY_FAILED {
+            // Something may have been applied: what Ready said before need not be true any more.
+            let message = "Interrupted; the reconciliation is going to be repeated";
+            let unknown = ConditionStatus::Unknown;
+            stamp.set(&mut status, READY, unknown, reason::PROGRESSING, message);
+            stamp.set(
+                &mut status,
+                RECONCILING,
+                ConditionStatus::True,
+                reason::PROGRESSING,
+                message,
+            );
+            remove(&mut status, STALLED);
+        }
         return Summary { status, events: Vec::new(), next };
     }
     let is_repeat = status.condition(READY).is_some_and(|ready| {
         ready.reason == failure.reason && ready.message == shorten(&failure.message)
     });
-    let stamp = Stamp { generation: before.generation, now: run.now };
     stamp.set(&mut status, READY, ConditionStatus::False, failure.reason, &failure.message);
     if failure.outlook == Outlook::Stalled {
         stamp.set(&mut status, STALLED, ConditionStatus::True, failure.reason, &failure.message);

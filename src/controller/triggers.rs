@@ -151,6 +151,8 @@ impl Index {
                 || old.is_deleting != entry.is_deleting
         });
         let wakes_others = old.is_some_and(|old| old.readiness != entry.readiness);
+        // It may have closed a circle, or opened one.
+        let wakes_all_behind = old.is_some_and(|old| old.dependencies != entry.dependencies);
         if old.is_none_or(|old| {
             old.source != entry.source
                 || old.secrets != entry.secrets
@@ -164,10 +166,27 @@ impl Index {
         if wakes_itself {
             woken.push(key.clone());
         }
-        if wakes_others {
+        if wakes_all_behind {
+            woken.extend(self.all_behind(key));
+        } else if wakes_others {
             woken.extend(self.by_dependency.get(key).into_iter().flatten().cloned());
         }
         woken
+    }
+
+    /// All deployments that depend on `key`, directly or through others.
+    fn all_behind(&self, key: &NamespacedName) -> BTreeSet<NamespacedName> {
+        let mut found = BTreeSet::new();
+        let mut pending = vec![key];
+        while let Some(key) = pending.pop() {
+            for dependent in self.by_dependency.get(key).into_iter().flatten() {
+                if found.insert(dependent.clone()) {
+                    pending.push(dependent);
+                }
+            }
+        }
+        found.remove(key);
+        found
     }
 
     /// Forgets a deployment that is gone. Returns those that depend on it.

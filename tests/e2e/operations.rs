@@ -13,6 +13,7 @@ use crate::{
 tests![
     two_owners_of_a_target_are_told_so,
     a_waiting_deployment_holds_no_worker,
+    a_repair_does_not_wait_for_what_it_repairs,
     the_label_selector_shards,
     metrics_have_fluxs_names,
     a_suspended_deployment_rests,
@@ -56,15 +57,19 @@ async fn two_owners_of_a_target_are_told_so(case: &mut Case) -> Result<()> {
     Ok(())
 }
 
-async fn a_waiting_deployment_holds_no_worker(case: &mut Case) -> Result<()> {
-    // A Deployment that no node can run never becomes ready.
+/// A project with a Deployment that no node can run, so that it never becomes ready.
+fn stuck_project() -> Vec<(&'static str, &'static str)> {
     let stuck = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: stuck\nspec:\n  replicas: 1\n  selector:\n    matchLabels: {app: stuck}\n  template:\n    metadata:\n      labels: {app: stuck}\n    spec:\n      nodeSelector: {nowhere: \"true\"}\n      containers:\n        - {name: c, image: example.com/x:1}\n";
     let mut files = TWO_CONFIG_MAPS[..2].to_vec();
     files[0].1 = "discriminator: test-stuck-{{ args.namespace }}\nargs:\n  - name: namespace\n";
     files[1].1 = "deployments:\n  - path: config\n    waitReadiness: true\noverrideNamespace: {{ args.namespace }}\n";
     files.push(("config/stuck.yaml", stuck));
+    files
+}
+
+async fn a_waiting_deployment_holds_no_worker(case: &mut Case) -> Result<()> {
     case.start_controller(&["--concurrent=1"]).await?;
-    case.deploy_project("stuck", &files, json!({"timeout": "120s"})).await?;
+    case.deploy_project("stuck", &stuck_project(), json!({"timeout": "120s"})).await?;
     case.wait_for("apps/v1", "Deployment", "stuck", "it", serde_json::Value::is_object).await?;
     case.deploy_project("app", TWO_CONFIG_MAPS, json!({})).await?;
     case.wait_ready("app").await?;
@@ -75,6 +80,20 @@ async fn a_waiting_deployment_holds_no_worker(case: &mut Case) -> Result<()> {
         "it does not wait any more: {}",
         stuck["status"]
     );
+    Ok(())
+}
+
+async fn a_repair_does_not_wait_for_what_it_repairs(case: &mut Case) -> Result<()> {
+    case.start_controller(&[]).await?;
+    let repo = case.deploy_project("stuck", &stuck_project(), json!({"timeout": "300s"})).await?;
+    case.wait_for("apps/v1", "Deployment", "stuck", "it", serde_json::Value::is_object).await?;
+    let commit = repo.commit(&[
+        ("config/stuck.yaml", ""),
+        ("config/one.yaml", &crate::support::config_map("one", "repaired")),
+    ])?;
+    case.fetch_commit("stuck", &commit).await?;
+    case.wait_ready_at("stuck", &commit).await?;
+    ensure!(case.config_map("one").await?["data"]["value"] == "repaired", "not deployed");
     Ok(())
 }
 

@@ -315,8 +315,16 @@ fn early_failures() {
             -1,
         ),
         (
-            Failure::new(reason::DEPLOY_FAILED, Outlook::Interrupted, "shutting down"),
+            Failure::new(reason::PREPARE_FAILED, Outlook::Interrupted, "shutting down"),
             "",
+            None,
+            Requeue::After(Duration::ZERO),
+            -1,
+        ),
+        (
+            Failure::new(reason::DEPLOY_FAILED, Outlook::Interrupted, "shutting down"),
+            "Ready=Unknown Progressing: Interrupted; the reconciliation is going to be repeated; \
+             Reconciling=True Progressing: Interrupted; the reconciliation is going to be repeated",
             None,
             Requeue::After(Duration::ZERO),
             -1,

@@ -161,6 +161,18 @@ fn dependents_wake_when_readiness_changes() {
 }
 
 #[test]
+fn all_who_wait_wake_when_dependencies_change() {
+    let mut world = World(Index::default());
+    let depends_on = |name: &str| json!({ "spec": { "dependsOn": [{ "name": name }] } });
+    world.see("a", &depends_on("b"));
+    world.see("b", &depends_on("c"));
+    world.see("c", &depends_on("a"));
+    let mut free = depends_on("x");
+    free["metadata"] = json!({ "generation": 2 });
+    assert_eq!(world.see("c", &free), ["c", "a", "b"], "the circle is open");
+}
+
+#[test]
 fn malformed_objects_are_indexed_as_far_as_they_go() {
     let mut world = World(Index::default());
     let broken = json!({
