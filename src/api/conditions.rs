@@ -110,6 +110,7 @@ pub fn broken_rules(status: &super::KluctlDeploymentStatus, generation: i64) -> 
         rule(holds, &format!("{name} is True or absent"));
     }
     rule(!(is_ready && is_stalled), "Ready and Stalled exclude each other");
+    rule(!(is_ready && is_reconciling), "Ready and Reconciling exclude each other");
     rule(!(is_reconciling && is_stalled), "Reconciling and Stalled exclude each other");
     let ready_is_false = ready.is_some_and(|ready| ready.status == ConditionStatus::False);
     rule(!is_stalled || ready_is_false, "Ready is False when Stalled");
@@ -125,7 +126,7 @@ pub fn broken_rules(status: &super::KluctlDeploymentStatus, generation: i64) -> 
             "a Stalled object has observed its generation",
         );
     }
-    if is_ready && !is_reconciling {
+    if is_ready {
         rule(
             status.observed_generation == generation,
             "a Ready object has observed its generation",

@@ -6,11 +6,20 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use crate::observer::{EngineEvent, Observer, Stage};
 
+/// What a run is doing, for people.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Doing {
+    /// In a sentence.
+    pub text: String,
+    /// Whether something is waited for, so that the outcome is open even when nothing is changed.
+    pub is_waiting: bool,
+}
+
 /// Listens to one reconciliation.
 pub(crate) struct RunObserver {
     slot: Mutex<Option<OwnedSemaphorePermit>>,
     waits: watch::Sender<bool>,
-    progress: watch::Sender<String>,
+    progress: watch::Sender<Doing>,
     revision: String,
 }
 
@@ -19,8 +28,8 @@ impl RunObserver {
     pub(crate) fn new(
         slot: OwnedSemaphorePermit,
         revision: String,
-    ) -> (Self, watch::Receiver<String>) {
-        let (progress, receiver) = watch::channel(String::new());
+    ) -> (Self, watch::Receiver<Doing>) {
+        let (progress, receiver) = watch::channel(Doing::default());
         let waits = watch::Sender::new(false);
         (Self { slot: Mutex::new(Some(slot)), waits, progress, revision }, receiver)
     }
@@ -38,10 +47,11 @@ impl RunObserver {
         self.waits.send_if_modified(|waits| !std::mem::replace(waits, true));
     }
 
-    fn tell(&self, message: String) {
+    fn tell(&self, text: String, is_waiting: bool) {
+        let doing = Doing { text, is_waiting };
         self.progress.send_if_modified(|current| {
-            let is_news = *current != message;
-            *current = message;
+            let is_news = *current != doing;
+            *current = doing;
             is_news
         });
     }
@@ -53,7 +63,8 @@ impl Observer for RunObserver {
             EngineEvent::Waiting { object, reason } => {
                 self.release();
                 tracing::debug!(%object, reason, "waiting");
-                self.tell(format!("Waiting for {object} of revision {}: {reason}", self.revision));
+                let text = format!("Waiting for {object} of revision {}: {reason}", self.revision);
+                self.tell(text, true);
             }
             EngineEvent::StageStarted { stage } => {
                 tracing::debug!(?stage, "stage started");
@@ -63,7 +74,7 @@ impl Observer for RunObserver {
                     Stage::Validate => "Validating",
                     _ => return,
                 };
-                self.tell(format!("{doing} revision {}", self.revision));
+                self.tell(format!("{doing} revision {}", self.revision), false);
             }
             EngineEvent::ItemStarted { item, objects } => {
                 tracing::debug!(item, objects, "applying an item");
@@ -96,14 +107,14 @@ mod tests {
         let (observer, mut progress) = RunObserver::new(slot, "r1".into());
         observer.event(EngineEvent::StageStarted { stage: Stage::Apply });
         assert_eq!(slots.available_permits(), 0, "applying is work");
-        assert_eq!(*progress.borrow_and_update(), "Deploying revision r1");
+        assert_eq!(progress.borrow_and_update().text, "Deploying revision r1");
         let object = ObjectRef::new("apps/v1", "Deployment", Some("ns"), "web");
         let waiting = EngineEvent::Waiting { object, reason: "0 of 1 replicas".into() };
         observer.event(waiting.clone());
         assert_eq!(slots.available_permits(), 1, "waiting is not");
         assert!(progress.has_changed().unwrap());
         assert_eq!(
-            *progress.borrow_and_update(),
+            progress.borrow_and_update().text,
             "Waiting for ns/Deployment/web of revision r1: 0 of 1 replicas"
         );
         observer.event(waiting);

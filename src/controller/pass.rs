@@ -8,6 +8,7 @@ use super::{
     conditions,
     context::Context,
     notify::{Notice, Subject},
+    observe::Doing,
     outcome::{Ending, Facts, Failure, Outlook},
     ownership::Claimant,
     persist::{Progress, StoreError, StoredObject},
@@ -162,20 +163,16 @@ impl Pass {
     }
 
     /// The status while work goes on.
-    pub(crate) fn progress_status(
-        &self,
-        message: &str,
-        is_repetition: bool,
-    ) -> KluctlDeploymentStatus {
+    pub(crate) fn progress_status(&self, message: &str) -> KluctlDeploymentStatus {
         let rivals = self.rivals();
-        summarize::progress(self.before(&rivals), &self.facts, message, is_repetition, super::now())
+        summarize::progress(self.before(&rivals), &self.facts, message, super::now())
     }
 
     /// Writes down where this pass is about to deploy, so that a deletion finds it also when the pass is killed midway.
     ///
     /// # Errors
     /// When it cannot be written; nothing may be deployed then.
-    pub(crate) async fn record_target(&mut self, is_repetition: bool) -> Result<(), Failure> {
+    pub(crate) async fn record_target(&mut self) -> Result<(), Failure> {
         if self.is_dry_run() || self.facts.discriminator.is_none() {
             return Ok(());
         }
@@ -185,7 +182,7 @@ impl Pass {
             return Ok(());
         }
         let revision = self.facts.revision.clone().unwrap_or_default();
-        let status = self.progress_status(&format!("Deploying revision {revision}"), is_repetition);
+        let status = self.progress_status(&format!("Deploying revision {revision}"));
         let (context, key) = (self.context.clone(), self.key.clone());
         context.store.write_status(&key, &mut self.object, &status).await.map_err(|error| {
             let message = format!(
@@ -195,21 +192,26 @@ impl Pass {
         })
     }
 
-    /// Runs `work`, and meanwhile writes its progress now and then.
+    /// Runs `work`, and meanwhile writes its progress now and then. A repetition of what is in place already is silent unless
+    /// it has to wait.
     pub(crate) async fn with_progress<T>(
         &mut self,
-        mut messages: watch::Receiver<String>,
+        mut doing: watch::Receiver<Doing>,
         is_repetition: bool,
         work: impl Future<Output = T>,
     ) -> T {
         let reporting = async {
             let mut progress = Progress::new();
-            while messages.changed().await.is_ok() {
+            while doing.changed().await.is_ok() {
+                // A repetition is told only when it turns out to be more: else alerts on Ready would flap.
+                if is_repetition && !doing.borrow_and_update().is_waiting {
+                    continue;
+                }
                 while !progress.admits(super::now()) {
                     tokio::time::sleep(Progress::GAP / 4).await;
                 }
-                let message = messages.borrow_and_update().clone();
-                let status = self.progress_status(&message, is_repetition);
+                let text = doing.borrow_and_update().text.clone();
+                let status = self.progress_status(&text);
                 self.write(&status).await;
             }
             std::future::pending::<std::convert::Infallible>().await

@@ -119,7 +119,7 @@ async fn run(pass: &mut Pass, spec: &KluctlDeploymentSpec) -> Result<Done, Failu
         .condition(api::READY)
         .is_none_or(|ready| ready.observed_generation != Some(pass.generation))
     {
-        let status = pass.progress_status(&format!("Preparing revision {revision}"), false);
+        let status = pass.progress_status(&format!("Preparing revision {revision}"));
         pass.write(&status).await;
     }
     let started = Instant::now();
@@ -149,7 +149,7 @@ async fn run(pass: &mut Pass, spec: &KluctlDeploymentSpec) -> Result<Done, Failu
     if actions.is_empty() {
         return Ok(Done::default());
     }
-    pass.record_target(is_repetition(actions)).await?;
+    pass.record_target().await?;
     let (facts, id) = (pass.facts.clone(), pass.id.clone());
     let run = Acting {
         context: &context,

@@ -390,13 +390,11 @@ fn verdict(
     })
 }
 
-/// The status while the run goes on: Reconciling says what happens. Ready turns Unknown when the outcome is open; a
-/// repetition of what is already in place leaves it alone, so that alerts on Ready do not flap.
+/// The status while the run goes on: Reconciling says what happens, and Ready is open.
 pub(crate) fn progress(
     before: Before<'_>,
     facts: &Facts,
     message: &str,
-    is_repetition: bool,
     now: Timestamp,
 ) -> KluctlDeploymentStatus {
     let mut status = before.status.clone();
@@ -405,10 +403,8 @@ pub(crate) fn progress(
         status.last_attempted_digest.clone_from(&facts.digest);
     }
     let stamp = Stamp { generation: before.generation, now };
-    if !is_repetition || status.condition(READY).is_none() {
-        let message = "Reconciliation in progress";
-        stamp.set(&mut status, READY, ConditionStatus::Unknown, reason::PROGRESSING, message);
-    }
+    let open = "Reconciliation in progress";
+    stamp.set(&mut status, READY, ConditionStatus::Unknown, reason::PROGRESSING, open);
     stamp.set(&mut status, RECONCILING, ConditionStatus::True, reason::PROGRESSING, message);
     remove(&mut status, STALLED);
     status

@@ -453,7 +453,7 @@ fn rivals_are_listed_on_owner_and_contender() {
 }
 
 #[test]
-fn progress_leaves_ready_alone_when_something_is_only_repeated() {
+fn progress_says_what_happens() {
     let first = Case::default();
     let summary = first.end(&done(Some(deployed(0, "h1")), Some(validated(0, true))));
     let object = spec(&json!({}));
@@ -464,14 +464,14 @@ fn progress_leaves_ready_alone_when_something_is_only_repeated() {
         requests: &Requests::default(),
         rivals: &[],
     };
-    let ready = |repetition| {
-        let status = progress(before, &Facts::default(), "Applying", repetition, at(50));
-        let reconciling = status.condition(RECONCILING).unwrap();
-        assert!(reconciling.is_true() && reconciling.message == "Applying");
-        (status.condition(READY).unwrap().status, broken_rules(&status, GENERATION))
-    };
-    assert_eq!(ready(true), (ConditionStatus::True, Vec::new()));
-    assert_eq!(ready(false), (ConditionStatus::Unknown, Vec::new()));
+    let facts = Facts { revision: Some("main@sha1:bb".into()), ..Facts::default() };
+    let status = progress(before, &facts, "Applying", at(50));
+    let reconciling = status.condition(RECONCILING).unwrap();
+    assert!(reconciling.is_true() && reconciling.message == "Applying");
+    assert_eq!(status.condition(READY).unwrap().status, ConditionStatus::Unknown);
+    assert_eq!(status.last_attempted_revision.as_deref(), Some("main@sha1:bb"));
+    assert_eq!(status.last_applied_revision.as_deref(), Some("main@sha1:aa"));
+    assert_eq!(broken_rules(&status, GENERATION), Vec::<String>::new());
 }
 
 #[test]
