@@ -1,5 +1,10 @@
 //! What a run reports while it goes on: the command line shows it, the controller logs it, tests record it.
 
+use std::{
+    pin::Pin,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
 use crate::object::ObjectRef;
 
 /// A part of a run that takes noticeable time.
@@ -64,11 +69,11 @@ pub enum EngineEvent {
         /// Which.
         object: ObjectRef,
     },
-    /// An object is not ready yet; reported when the reason changes, and now and then.
+    /// An object is not ready, or not gone, yet; reported when the reason changes, and now and then.
     Waiting {
         /// Which.
         object: ObjectRef,
-        /// Why it is not ready.
+        /// Why it is not ready, or what holds it.
         reason: String,
     },
     /// All items so far must finish before the next one starts.
@@ -92,6 +97,46 @@ pub enum EngineEvent {
 pub trait Observer: Send + Sync {
     /// Takes notice of an event.
     fn event(&self, event: EngineEvent);
+
+    /// One strand of the run has nothing to do but wait. A strand is an item between its two events, or outside of items the
+    /// run itself.
+    fn rests(&self) {}
+
+    /// A strand that rested has something to do again. It goes on when the future is ready, which may take a while where runs
+    /// take turns.
+    fn resume(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// Passes events on, and lets its strand rest from the first wait to [`Rest::over`].
+pub(crate) struct Rest<'a> {
+    observer: &'a dyn Observer,
+    rests: AtomicBool,
+}
+
+impl<'a> Rest<'a> {
+    /// Nothing is waited for yet.
+    pub(crate) fn new(observer: &'a dyn Observer) -> Self {
+        Self { observer, rests: AtomicBool::new(false) }
+    }
+
+    /// All waits are over: returns when the strand may go on.
+    pub(crate) async fn over(self) {
+        if self.rests.into_inner() {
+            self.observer.resume().await;
+        }
+    }
+}
+
+impl Observer for Rest<'_> {
+    fn event(&self, event: EngineEvent) {
+        let waits = matches!(event, EngineEvent::Waiting { .. });
+        if waits && !self.rests.swap(true, Ordering::Relaxed) {
+            self.observer.rests();
+        }
+        self.observer.event(event);
+    }
 }
 
 /// Ignores all events.

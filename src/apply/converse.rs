@@ -17,6 +17,7 @@ use crate::{
     cluster::{ApiKind, ApiOutcome, Cluster, DeleteMode, FieldConflict, WriteMode},
     diff::mask_text,
     object::Object,
+    observer::{Observer, Rest},
     schema::ConflictRule,
 };
 
@@ -31,6 +32,7 @@ pub(super) struct Conversation<'a> {
     pub(super) lacks_namespace: bool,
     /// Whether a dry run has to take a new name because the object would have been deleted by now.
     pub(super) renamed: bool,
+    pub(super) observer: &'a dyn Observer,
     pub(super) cancel: &'a CancellationToken,
 }
 
@@ -211,7 +213,10 @@ impl Talk<'_> {
             Request::Delete => {
                 let mode = DeleteMode { write: mode, uid: None };
                 let limit = self.it.options.readiness_timeout.max(Duration::from_secs(1));
-                cluster.remove(&kind, reference, mode, limit).await
+                let rest = Rest::new(self.it.observer);
+                let answer = cluster.remove(&kind, reference, mode, limit, &rest).await;
+                rest.over().await;
+                answer
             }
             Request::Read => {
                 let namespace = reference.namespace.as_deref();

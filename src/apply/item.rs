@@ -15,7 +15,7 @@ use crate::{
     cluster::{ApiOutcome, DeleteMode, LiveKey, WriteMode},
     hooks::DeletePolicy,
     object::ObjectRef,
-    observer::EngineEvent,
+    observer::{EngineEvent, Observer, Rest},
     readiness::Waiter,
     results::{AppliedObject, DeploymentError, ObjectOutcome, Operation, OutcomeState},
     schema::ObjectSelector,
@@ -228,9 +228,10 @@ impl<'a> ItemRun<'a> {
         let write = if options.policy.dry_run { WriteMode::DryRun } else { WriteMode::Real };
         let mode = DeleteMode { write, uid: None };
         let cluster = self.run.cluster;
+        let rest = Rest::new(self.run.observer);
         let removal = async {
             if wait {
-                cluster.remove(&kind, reference, mode, options.readiness_timeout).await
+                cluster.remove(&kind, reference, mode, options.readiness_timeout, &rest).await
             } else {
                 cluster.delete(&kind, reference.namespace.as_deref(), &reference.name, mode).await
             }
@@ -240,6 +241,7 @@ impl<'a> ItemRun<'a> {
             () = self.stop.cancelled() => ApiOutcome::Interrupted.into(),
             answer = removal => answer,
         };
+        rest.over().await;
         self.warn(reference, answer.warnings);
         match answer.outcome {
             ApiOutcome::Done(_) => {
@@ -300,6 +302,7 @@ impl<'a> ItemRun<'a> {
                 && target.namespace_from.is_some()
                 && namespace.is_some_and(|name| self.run.live.lacks_namespace(name)),
             renamed: renamed && dry_run,
+            observer: self.run.observer,
             cancel: self.run.cancel,
         };
         let verdict = conversation.run().await;
@@ -343,26 +346,35 @@ impl<'a> ItemRun<'a> {
             return;
         }
         let limit = options.readiness_timeout;
-        let this = &self;
+        let rest = Rest::new(self.run.observer);
+        let (this, observer) = (&self, &rest);
         // Made before they are streamed: a closure over borrowed items in a stream hides that the future is `Send`.
         let waiting: Vec<_> = waits
             .iter()
-            .map(|reference| async move { (reference, this.wait(reference, limit).await) })
+            .map(
+                |reference| async move { (reference, this.wait(reference, limit, observer).await) },
+            )
             .collect();
         let waited: Vec<_> = stream::iter(waiting).buffered(PARALLEL_WAITS).collect().await;
+        rest.over().await;
         for (reference, result) in waited {
             self.waited(reference, Operation::Wait, result);
         }
     }
 
-    async fn wait(&self, reference: &ObjectRef, limit: Duration) -> Result<Vec<String>, String> {
+    async fn wait(
+        &self,
+        reference: &ObjectRef,
+        limit: Duration,
+        observer: &dyn Observer,
+    ) -> Result<Vec<String>, String> {
         let kinds = self.run.cluster.kinds().await;
         let kinds = kinds.map_err(|outcome| outcome.message().unwrap_or_default().to_owned())?;
         let kind = kinds.of_reference(reference).ok_or("the cluster does not serve its kind")?;
         let waiter = Waiter {
             cluster: self.run.cluster,
             clock: self.run.clock,
-            observer: self.run.observer,
+            observer,
             cancel: self.stop,
         };
         waiter.ready(kind, reference, limit).await.map_err(|error| error.to_string())
@@ -412,7 +424,9 @@ impl<'a> ItemRun<'a> {
                 continue;
             }
             let limit = hook.hook.timeout.unwrap_or(options.readiness_timeout);
-            let result = self.wait(reference, limit).await;
+            let rest = Rest::new(self.run.observer);
+            let result = self.wait(reference, limit, &rest).await;
+            rest.over().await;
             let succeeded = self.waited(reference, Operation::Hook, result);
             waited.push((hook, succeeded));
         }

@@ -5,21 +5,27 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{Answer, ApiKind, ApiOutcome, Cluster, DeleteMode, ObjectEvent, WriteMode};
-use crate::object::ObjectRef;
+use crate::{
+    object::ObjectRef,
+    observer::{EngineEvent, Observer},
+};
 
 const POLL: Duration = Duration::from_millis(300);
+/// How often at least it is told what is waited for.
+const REPORT: Duration = Duration::from_secs(10);
 
 impl Cluster {
     /// Deletes an object and waits until it is gone, for `limit` at most. The outcome is [`ApiOutcome::Done`] or
     /// [`ApiOutcome::NotFound`] when it is gone, [`ApiOutcome::Timeout`] with what holds it when the deletion was accepted
     /// and the object is still there, and what came of the request otherwise. In a dry run nothing is waited for. With a
-    /// `limit` of zero the object is looked at once.
+    /// `limit` of zero the object is looked at once. `observer` hears what holds an object that is waited for.
     pub async fn remove(
         &self,
         kind: &ApiKind,
         reference: &ObjectRef,
         mode: DeleteMode<'_>,
         limit: Duration,
+        observer: &dyn Observer,
     ) -> Answer {
         let namespace = reference.namespace.as_deref();
         let mut answer = self.delete(kind, namespace, &reference.name, mode).await;
@@ -34,7 +40,7 @@ impl Cluster {
         if gone.look().await == Look::Gone {
             return answer;
         }
-        if timeout_at(deadline, gone.wait()).await.is_err() {
+        if limit.is_zero() || timeout_at(deadline, gone.wait(observer)).await.is_err() {
             let holding = &gone.holding;
             let message = match limit.as_secs() {
                 0 => format!("the deletion was accepted and is not complete yet: {holding}"),
@@ -59,14 +65,22 @@ struct Gone<'a> {
 
 impl Gone<'_> {
     /// Returns when the object is gone.
-    async fn wait(&mut self) {
+    async fn wait(&mut self, observer: &dyn Observer) {
         let namespace = self.reference.namespace.as_deref();
+        let mut told: Option<(Instant, String)> = None;
         loop {
             let Look::There { version } = self.look().await else { return };
+            let is_old =
+                |(at, what): &(Instant, String)| *what != self.holding || at.elapsed() >= REPORT;
+            if told.as_ref().is_none_or(is_old) {
+                told = Some((Instant::now(), self.holding.clone()));
+                let reason = format!("its deletion is not complete yet: {}", self.holding);
+                observer.event(EngineEvent::Waiting { object: self.reference.clone(), reason });
+            }
             let watch =
                 self.cluster.watch(self.kind, namespace, &self.reference.name, &version).await;
             if let Some(mut watch) = watch {
-                let until = Instant::now() + Duration::from_secs(10);
+                let until = Instant::now() + REPORT;
                 while let Ok(Some(event)) = timeout_at(until, watch.next()).await {
                     if matches!(event, ObjectEvent::Gone) {
                         return;

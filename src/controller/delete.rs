@@ -12,6 +12,7 @@ use super::{
     ownership::{Claim, Target},
     pass::Pass,
     prepare::{cluster_id, inclusion},
+    reconcile::while_wanted,
     schedule::Requeue,
     secrets,
     summarize::{Event, Severity, Token},
@@ -149,6 +150,10 @@ async fn delete_objects(
         )));
     }
 
+    // The turn before the slot: who has the turn may need a slot to come to an end.
+    let turn = context.turns.wait_for(&target);
+    let turn = context.stopping.run_until_cancelled(turn).await;
+    let Some(_turn) = turn else { return Err(interrupted()) };
     let slot = context.slots.clone().acquire_owned();
     let Some(Ok(slot)) = context.stopping.run_until_cancelled(slot).await else {
         return Err(interrupted());
@@ -156,7 +161,10 @@ async fn delete_objects(
     if context.stopping.is_cancelled() {
         return Err(interrupted());
     }
-    let (observer, _progress) = RunObserver::new(slot, discriminator.to_owned());
+    let cancel = context.interrupt.child_token();
+    let revision = pass.status.last_attempted_revision.clone().unwrap_or_default();
+    let (observer, progress) =
+        RunObserver::new(context.slots.clone(), slot, cancel.clone(), revision);
     let info = RunInfo {
         id: super::random_id(),
         reconcile_id: pass.id.clone(),
@@ -168,7 +176,7 @@ async fn delete_objects(
         cluster: &cluster,
         info: &info,
         observer: &observer,
-        cancel: &context.interrupt,
+        cancel: &cancel,
         timeout: Some(spec.timeout().max(DELETION_WAIT)),
     };
     let is_dry_run = pass.is_dry_run();
@@ -178,9 +186,10 @@ async fn delete_objects(
     let started = tokio::time::Instant::now();
     let inclusion = inclusion(spec);
     let work = engine::delete(&session, Some(discriminator), &inclusion, &options);
-    let result = Box::pin(work).await;
+    let work = while_wanted(&context, &key, &observer, &cancel, Box::pin(work));
+    let result = pass.with_progress(progress, false, work).await;
     context.metrics.stage(&key, Stage::Delete, started.elapsed());
-    if result.interrupted && context.interrupt.is_cancelled() {
+    if result.interrupted && cancel.is_cancelled() {
         return Err(interrupted());
     }
     let outcome = outcome_of(&result, CommandStatus::default(), spec.no_wait);

@@ -1,8 +1,12 @@
-//! What a run reports while it goes on becomes log lines and progress; the first wait gives the worker slot back.
+//! What a run reports while it goes on becomes log lines and progress; while it only waits, others have its worker slot.
 
-use std::sync::{Mutex, PoisonError};
+use std::{
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio_util::sync::CancellationToken;
 
 use crate::observer::{EngineEvent, Observer, Stage};
 
@@ -17,34 +21,81 @@ pub(crate) struct Doing {
 
 /// Listens to one reconciliation.
 pub(crate) struct RunObserver {
-    slot: Mutex<Option<OwnedSemaphorePermit>>,
-    waits: watch::Sender<bool>,
+    slots: Arc<Semaphore>,
+    cancel: CancellationToken,
+    work: Mutex<Work>,
+    rests: watch::Sender<bool>,
     progress: watch::Sender<Doing>,
     revision: String,
 }
 
+/// How much of a run is work.
+struct Work {
+    /// Held while any strand works.
+    slot: Option<OwnedSemaphorePermit>,
+    /// Items under way; outside of items, the run itself is the only strand.
+    items: usize,
+    /// Strands that wait.
+    resting: usize,
+}
+
+impl Work {
+    /// Gives the slot back when nothing is left but waiting. Returns whether that is so.
+    fn settle(&mut self) -> bool {
+        let rests = self.resting > 0 && self.resting >= self.items.max(1);
+        if rests {
+            self.slot.take();
+        }
+        rests
+    }
+}
+
 impl RunObserver {
-    /// An observer that holds `slot` until the run waits, and the receiver of progress messages.
+    /// An observer that holds `slot`, one of `slots`, while the run works, and the receiver of progress messages. A
+    /// cancelled run waits for no slot.
     pub(crate) fn new(
+        slots: Arc<Semaphore>,
         slot: OwnedSemaphorePermit,
+        cancel: CancellationToken,
         revision: String,
     ) -> (Self, watch::Receiver<Doing>) {
         let (progress, receiver) = watch::channel(Doing::default());
-        let waits = watch::Sender::new(false);
-        (Self { slot: Mutex::new(Some(slot)), waits, progress, revision }, receiver)
+        let work = Mutex::new(Work { slot: Some(slot), items: 0, resting: 0 });
+        let rests = watch::Sender::new(false);
+        (Self { slots, cancel, work, rests, progress, revision }, receiver)
     }
 
-    /// Returns once the run has begun to wait for objects to become ready.
+    /// Returns when the run only waits: at once, or as soon as it comes to that.
     pub(crate) async fn waits(&self) {
-        let mut waits = self.waits.subscribe();
+        let mut rests = self.rests.subscribe();
         // The sender is borrowed here, so it cannot have gone.
-        let _waits = waits.wait_for(|waits| *waits).await;
+        let _rests = rests.wait_for(|rests| *rests).await;
     }
 
-    /// Gives the worker slot back, so that others can work. What remains of the run is waiting and little else.
-    fn release(&self) {
-        self.slot.lock().unwrap_or_else(PoisonError::into_inner).take();
-        self.waits.send_if_modified(|waits| !std::mem::replace(waits, true));
+    fn work(&self) -> MutexGuard<'_, Work> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes notice of a change in how much of the run is work.
+    fn change(&self, change: impl FnOnce(&mut Work)) {
+        let mut work = self.work();
+        change(&mut work);
+        let rests = work.settle();
+        self.rests.send_if_modified(|known| std::mem::replace(known, rests) != rests);
+    }
+
+    /// Ends the rest of one strand, if there is a slot to go on with.
+    fn wake(&self, slot: Option<OwnedSemaphorePermit>) -> bool {
+        let mut work = self.work();
+        if work.slot.is_none() {
+            work.slot = slot;
+        }
+        let may_work = work.slot.is_some() || self.cancel.is_cancelled();
+        if may_work {
+            work.resting = work.resting.saturating_sub(1);
+            self.rests.send_if_modified(|known| std::mem::replace(known, false));
+        }
+        may_work
     }
 
     fn tell(&self, text: String, is_waiting: bool) {
@@ -61,7 +112,6 @@ impl Observer for RunObserver {
     fn event(&self, event: EngineEvent) {
         match event {
             EngineEvent::Waiting { object, reason } => {
-                self.release();
                 tracing::debug!(%object, reason, "waiting");
                 let text = format!("Waiting for {object} of revision {}: {reason}", self.revision);
                 self.tell(text, true);
@@ -71,15 +121,18 @@ impl Observer for RunObserver {
                 let doing = match stage {
                     Stage::Apply => "Deploying",
                     Stage::Prune => "Pruning after",
+                    Stage::Delete => "Deleting what was deployed of",
                     Stage::Validate => "Validating",
                     _ => return,
                 };
                 self.tell(format!("{doing} revision {}", self.revision), false);
             }
             EngineEvent::ItemStarted { item, objects } => {
+                self.change(|work| work.items += 1);
                 tracing::debug!(item, objects, "applying an item");
             }
             EngineEvent::ItemFinished { item, applied, failed } => {
+                self.change(|work| work.items = work.items.saturating_sub(1));
                 tracing::debug!(item, applied, failed, "applied an item");
             }
             EngineEvent::ObjectApplied { object } => tracing::debug!(%object, "applied"),
@@ -89,36 +142,131 @@ impl Observer for RunObserver {
             EngineEvent::StageFinished { .. } | EngineEvent::Barrier { .. } => {}
         }
     }
+
+    fn rests(&self) {
+        self.change(|work| work.resting += 1);
+    }
+
+    fn resume(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async move {
+            // Another strand may have a slot for the run already, or give it back just before this one has it.
+            while !self.wake(None) {
+                let slot = self.slots.clone().acquire_owned();
+                let slot = self.cancel.run_until_cancelled(slot).await;
+                if self.wake(slot.and_then(Result::ok)) {
+                    return;
+                }
+            }
+        })
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use tokio::sync::Semaphore;
-
     use super::*;
-    use crate::object::ObjectRef;
+    use crate::{object::ObjectRef, observer::Rest};
 
-    #[tokio::test]
-    async fn the_first_wait_gives_the_slot_back_and_progress_is_news_only() {
+    type Observing = (Arc<Semaphore>, RunObserver, watch::Receiver<Doing>, CancellationToken);
+
+    async fn observer() -> Observing {
         let slots = Arc::new(Semaphore::new(1));
         let slot = slots.clone().acquire_owned().await.unwrap();
-        let (observer, mut progress) = RunObserver::new(slot, "r1".into());
-        observer.event(EngineEvent::StageStarted { stage: Stage::Apply });
-        assert_eq!(slots.available_permits(), 0, "applying is work");
-        assert_eq!(progress.borrow_and_update().text, "Deploying revision r1");
+        let cancel = CancellationToken::new();
+        let (observer, progress) =
+            RunObserver::new(slots.clone(), slot, cancel.clone(), "r1".into());
+        (slots, observer, progress, cancel)
+    }
+
+    fn waiting() -> EngineEvent {
         let object = ObjectRef::new("apps/v1", "Deployment", Some("ns"), "web");
-        let waiting = EngineEvent::Waiting { object, reason: "0 of 1 replicas".into() };
-        observer.event(waiting.clone());
-        assert_eq!(slots.available_permits(), 1, "waiting is not");
-        assert!(progress.has_changed().unwrap());
+        EngineEvent::Waiting { object, reason: "0 of 1 replicas".into() }
+    }
+
+    fn started() -> EngineEvent {
+        EngineEvent::ItemStarted { item: "a".into(), objects: 1 }
+    }
+
+    fn finished() -> EngineEvent {
+        EngineEvent::ItemFinished { item: "a".into(), applied: 1, failed: 0 }
+    }
+
+    async fn is_brief(work: impl Future<Output = ()>) -> bool {
+        tokio::time::timeout(std::time::Duration::from_millis(20), work).await.is_ok()
+    }
+
+    #[tokio::test]
+    async fn progress_is_news_only() {
+        let (_slots, observer, mut progress, _cancel) = observer().await;
+        observer.event(EngineEvent::StageStarted { stage: Stage::Apply });
+        assert_eq!(progress.borrow_and_update().text, "Deploying revision r1");
+        observer.event(waiting());
         assert_eq!(
             progress.borrow_and_update().text,
             "Waiting for ns/Deployment/web of revision r1: 0 of 1 replicas"
         );
-        observer.event(waiting);
+        observer.event(waiting());
         assert!(!progress.has_changed().unwrap(), "the same again is no news");
+    }
+
+    #[tokio::test]
+    async fn a_wait_gives_the_slot_back_and_its_end_takes_it_again() {
+        let (slots, observer, _progress, _cancel) = observer().await;
+        let rest = Rest::new(&observer);
+        assert!(!is_brief(observer.waits()).await, "working");
+        rest.event(waiting());
+        rest.event(waiting());
+        assert!(is_brief(observer.waits()).await, "only waiting, and so interruptible");
+        let other = slots.clone().acquire_owned().await.unwrap();
+        let mut over = Box::pin(rest.over());
+        assert!(!is_brief(over.as_mut()).await, "another one works");
+        assert!(is_brief(observer.waits()).await, "waiting for a slot is waiting");
+        drop(other);
+        assert!(is_brief(over).await);
+        assert_eq!(slots.available_permits(), 0, "work again");
+        assert!(!is_brief(observer.waits()).await, "not interruptible any more");
+        let next = Rest::new(&observer);
+        next.event(waiting());
+        assert!(is_brief(observer.waits()).await, "interruptible again");
+        drop(observer);
         assert_eq!(slots.available_permits(), 1);
+    }
+
+    #[tokio::test]
+    async fn what_never_waited_needs_no_slot_to_go_on() {
+        let (slots, observer, _progress, _cancel) = observer().await;
+        assert!(is_brief(Rest::new(&observer).over()).await);
+        assert_eq!(slots.available_permits(), 0);
+    }
+
+    #[tokio::test]
+    async fn the_slot_is_kept_while_any_item_works() {
+        let (slots, observer, _progress, _cancel) = observer().await;
+        observer.event(started());
+        observer.event(started());
+        let (one, two) = (Rest::new(&observer), Rest::new(&observer));
+        one.event(waiting());
+        assert_eq!(slots.available_permits(), 0, "the other item works");
+        two.event(waiting());
+        assert_eq!(slots.available_permits(), 1);
+        assert!(is_brief(two.over()).await);
+        assert_eq!(slots.available_permits(), 0);
+        observer.event(finished());
+        assert_eq!(slots.available_permits(), 1, "the item that is left waits");
+        assert!(is_brief(one.over()).await);
+        observer.event(finished());
+        assert_eq!(slots.available_permits(), 0, "the run itself goes on");
+    }
+
+    #[tokio::test]
+    async fn a_cancelled_run_waits_for_no_slot() {
+        let (slots, observer, _progress, cancel) = observer().await;
+        let rest = Rest::new(&observer);
+        rest.event(waiting());
+        let _other = slots.clone().acquire_owned().await.unwrap();
+        let over = async {
+            let cancelled = async { cancel.cancel() };
+            tokio::join!(rest.over(), cancelled);
+        };
+        assert!(is_brief(over).await);
     }
 }

@@ -21,7 +21,10 @@ use super::{
     schedule::Requeue,
     summarize::{self, Event, Severity, Token},
 };
-use crate::api::{self, KluctlDeploymentSpec, NamespacedName, reason};
+use crate::{
+    api::{self, KluctlDeploymentSpec, NamespacedName, reason},
+    observer::Observer,
+};
 
 /// What a download that runs out of time gets on top to say why.
 const DOWNLOAD_TELLS: Duration = Duration::from_secs(1);
@@ -112,7 +115,8 @@ async fn run(pass: &mut Pass, spec: &KluctlDeploymentSpec) -> Result<Done, Failu
     // Waiting for others is no work of this deployment.
     deadline += queued.elapsed();
     let revision = pass.facts.revision.clone().unwrap_or_default();
-    let (observer, progress) = RunObserver::new(slot, revision.clone());
+    let (observer, progress) =
+        RunObserver::new(context.slots.clone(), slot, cancel.clone(), revision.clone());
 
     if pass
         .status
@@ -145,7 +149,9 @@ async fn run(pass: &mut Pass, spec: &KluctlDeploymentSpec) -> Result<Done, Failu
         dry_run: pass.is_dry_run(),
     });
     tracing::debug!(?actions, hash = rendered.prepared.desired.objects_hash, "decided");
-    let _turn = claim(pass).await?;
+    let queued = Instant::now();
+    let _turn = claim(pass, &observer).await?;
+    deadline += queued.elapsed();
     if actions.is_empty() {
         return Ok(Done::default());
     }
@@ -202,9 +208,9 @@ async fn fetch_inputs(
     Ok((fetched?, deadline))
 }
 
-/// Runs `work`. A run that only waits for readiness is ended early when the controller stops, as the next leader takes up the
+/// Runs `work`. A run that only waits is ended early when the controller stops, as the next leader takes up the
 /// waiting, and when the spec or the source has changed, as a repair must not wait for what it repairs.
-async fn while_wanted<T>(
+pub(super) async fn while_wanted<T>(
     context: &Context,
     key: &NamespacedName,
     observer: &RunObserver,
@@ -233,7 +239,10 @@ fn is_repetition(actions: Actions) -> bool {
 }
 
 /// Claims the target, and waits while another object's run on it comes to its end.
-async fn claim(pass: &Pass) -> Result<Option<tokio::sync::OwnedMutexGuard<()>>, Failure> {
+async fn claim(
+    pass: &Pass,
+    observer: &dyn Observer,
+) -> Result<Option<tokio::sync::OwnedMutexGuard<()>>, Failure> {
     let facts = &pass.facts;
     let Some((cluster_id, discriminator)) =
         facts.cluster_id.clone().zip(facts.discriminator.clone())
@@ -243,9 +252,16 @@ async fn claim(pass: &Pass) -> Result<Option<tokio::sync::OwnedMutexGuard<()>>, 
     let target = Target { cluster_id, discriminator };
     match pass.context.state.claim(&pass.key, pass.object.created(), &target) {
         Claim::Granted { .. } => {
-            let turn = pass.context.turns.wait_for(&target);
-            let turn = pass.context.stopping.run_until_cancelled(turn).await;
-            turn.map(Some).ok_or_else(interrupted)
+            let context = &pass.context;
+            if let Some(turn) = context.turns.try_take(&target) {
+                return Ok(Some(turn));
+            }
+            // Without the slot, which the other run may need to come to its end.
+            observer.rests();
+            let turn = context.turns.wait_for(&target);
+            let turn = context.stopping.run_until_cancelled(turn).await.ok_or_else(interrupted)?;
+            observer.resume().await;
+            Ok(Some(turn))
         }
         Claim::Refused { owner, .. } => {
             let message = format!(

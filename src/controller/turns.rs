@@ -15,19 +15,26 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
-    /// Waits until nobody else works on `target`; it stays so while the guard lives.
+    /// Waits until nobody else works on `target`; it stays so while the guard lives. Who holds a worker slot must not wait
+    /// here: the one who works on the target may need a slot to come to an end.
     pub(crate) async fn wait_for(&self, target: &Target) -> OwnedMutexGuard<()> {
-        let lock = {
-            let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
-            locks.retain(|_, lock| lock.strong_count() > 0);
-            let found = locks.get(target).and_then(Weak::upgrade);
-            found.unwrap_or_else(|| {
-                let lock = Arc::default();
-                locks.insert(target.clone(), Arc::downgrade(&lock));
-                lock
-            })
-        };
-        lock.lock_owned().await
+        self.lock(target).lock_owned().await
+    }
+
+    /// As [`Turns::wait_for`], if nobody works on `target` at this moment.
+    pub(crate) fn try_take(&self, target: &Target) -> Option<OwnedMutexGuard<()>> {
+        self.lock(target).try_lock_owned().ok()
+    }
+
+    fn lock(&self, target: &Target) -> Arc<tokio::sync::Mutex<()>> {
+        let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        locks.retain(|_, lock| lock.strong_count() > 0);
+        let found = locks.get(target).and_then(Weak::upgrade);
+        found.unwrap_or_else(|| {
+            let lock = Arc::default();
+            locks.insert(target.clone(), Arc::downgrade(&lock));
+            lock
+        })
     }
 }
 
@@ -45,7 +52,9 @@ mod tests {
         let _other = turns.wait_for(&target("b")).await;
         let brief = Duration::from_millis(10);
         assert!(tokio::time::timeout(brief, turns.wait_for(&target("a"))).await.is_err());
+        assert!(turns.try_take(&target("a")).is_none());
         drop(first);
+        assert!(turns.try_take(&target("a")).is_some());
         assert!(tokio::time::timeout(brief, turns.wait_for(&target("a"))).await.is_ok());
         assert_eq!(turns.locks.lock().unwrap().len(), 2);
     }

@@ -192,7 +192,9 @@ async fn conclude(
                 ..PruneOptions::default()
             };
             let discriminator = discriminator.unwrap_or_default();
-            let pruned = prune_planned(session, discriminator, &orphans, &options, cancel).await;
+            let stage = Stage::Prune;
+            let pruned =
+                prune_planned(session, stage, discriminator, &orphans, &options, cancel).await;
             result.outcomes.extend(pruned.outcomes);
             result.errors.extend(pruned.errors);
             result.warnings.extend(pruned.warnings);

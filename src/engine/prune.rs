@@ -76,7 +76,9 @@ async fn execute(
                 // What cannot be seen now may have to go as well, so it has to be looked for again.
                 result.errors.extend(remarks(&live.unlisted));
                 result.has_unlisted = !live.unlisted.is_empty();
-                let pruned = prune_planned(session, discriminator, &plan, options, cancel).await;
+                let stage = if target.desired.is_some() { Stage::Prune } else { Stage::Delete };
+                let pruned =
+                    prune_planned(session, stage, discriminator, &plan, options, cancel).await;
                 note(&mut result, target, &live, &plan, pruned);
             }
             Err(error) => result.errors.push(error),
@@ -122,6 +124,7 @@ async fn observed(
 /// Executes a plan between the events of its stage.
 pub(super) async fn prune_planned(
     session: &Session<'_>,
+    stage: Stage,
     discriminator: &str,
     plan: &PrunePlan,
     options: &PruneOptions,
@@ -135,7 +138,7 @@ pub(super) async fn prune_planned(
         cancel,
     };
     let never = CancellationToken::new();
-    let report = session.stage(Stage::Prune, &never, prune::run(run, plan)).await;
+    let report = session.stage(stage, &never, prune::run(run, plan)).await;
     report.unwrap_or_default()
 }
 

@@ -9,7 +9,7 @@ use super::plan::{PlannedDeletion, PrunePlan};
 use crate::{
     cluster::{ApiOutcome, Cluster, DeleteMode, Discovery, WriteMode},
     object::{ObjectRef, annotations::DISCRIMINATOR_LABEL, order::delete_rank},
-    observer::{EngineEvent, Observer},
+    observer::{EngineEvent, Observer, Rest},
     results::{DeploymentError, ObjectOutcome, Operation, OutcomeState},
 };
 
@@ -74,10 +74,13 @@ pub async fn run(run: PruneRun<'_>, plan: &PrunePlan) -> PruneReport {
         let length =
             plan.deletions[start..].iter().take_while(|next| self::rank(next) == rank).count();
         let phase = &plan.deletions[start..start + length];
+        let rest = Rest::new(run.observer);
+        let resting = PruneRun { observer: &rest, ..run };
         // Made before they are streamed: a closure over borrowed items in a stream hides that the future is `Send`.
         let deletions: Vec<_> =
-            phase.iter().map(|deletion| delete(run, deletion, &namespaces)).collect();
+            phase.iter().map(|deletion| delete(resting, deletion, &namespaces)).collect();
         let states: Vec<_> = stream::iter(deletions).buffered(PARALLEL).collect().await;
+        rest.over().await;
         for (deletion, (state, warnings)) in phase.iter().zip(states) {
             if rank == 0 {
                 namespaces.insert(deletion.reference.name.clone(), state.clone());
@@ -166,7 +169,7 @@ async fn delete_one(run: PruneRun<'_>, deletion: &PlannedDeletion) -> Deleted {
     let write = if run.options.dry_run { WriteMode::DryRun } else { WriteMode::Real };
     let mode = DeleteMode { write, uid: deletion.uid.as_deref() };
     let limit = run.options.wait.unwrap_or(Duration::ZERO);
-    let answer = run.cluster.remove(kind, reference, mode, limit).await;
+    let answer = run.cluster.remove(kind, reference, mode, limit, run.observer).await;
     let state = match answer.outcome {
         // A conflict says that another object has the name now: ours is gone.
         ApiOutcome::Done(_) | ApiOutcome::Outdated(_) => OutcomeState::Done,

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use serde_json::json;
 
 use crate::{
-    support::{Case, TWO_CONFIG_MAPS},
+    support::{Case, GitRepo, TWO_CONFIG_MAPS, config_map, message_of},
     tests,
 };
 
@@ -15,6 +15,8 @@ tests![
     a_suspended_deployment_leaves_its_objects_behind,
     deletion_needs_no_source_any_more,
     deletion_removes_only_what_carries_the_own_discriminator,
+    a_deletion_that_waits_holds_no_worker,
+    a_prune_that_waits_holds_no_worker,
 ];
 
 async fn deletion_follows_prune_when_delete_is_left_out(case: &mut Case) -> Result<()> {
@@ -99,5 +101,71 @@ async fn deletion_removes_only_what_carries_the_own_discriminator(case: &mut Cas
         ensure!(!case.config_map(name).await?.is_null(), "{name} was removed");
     }
     ensure!(case.config_map("one").await?.is_null(), "one is still there");
+    Ok(())
+}
+
+/// Deploys the ConfigMaps `held`, with a finalizer that nobody serves, and `free`.
+async fn deploy_held(case: &mut Case) -> Result<GitRepo> {
+    let (held, free) = (config_map("held", "first"), config_map("free", "first"));
+    let files = [
+        (
+            ".kluctl.yaml",
+            "discriminator: test-held-{{ args.namespace }}\nargs:\n  - name: namespace\n",
+        ),
+        TWO_CONFIG_MAPS[1],
+        ("config/held.yaml", &held),
+        ("config/free.yaml", &free),
+    ];
+    let repo = case.deploy_project("held", &files, json!({})).await?;
+    case.wait_ready("held").await?;
+    hold(case, true).await?;
+    Ok(repo)
+}
+
+async fn hold(case: &Case, is_held: bool) -> Result<()> {
+    let finalizers = if is_held { json!(["example.com/hold"]) } else { json!(null) };
+    case.patch("v1", "ConfigMap", "held", json!({"metadata": {"finalizers": finalizers}})).await?;
+    Ok(())
+}
+
+/// Waits until `held` is being waited for; then another deployment must come through on the only worker.
+async fn others_work_meanwhile(case: &Case) -> Result<()> {
+    case.wait_for("flux.kluctl.io/v1alpha1", "KluctlDeployment", "held", "its wait", |object| {
+        let message = message_of(object, "Reconciling");
+        message.contains("ConfigMap/held") && message.contains("example.com/hold")
+    })
+    .await?;
+    case.deploy_project("app", TWO_CONFIG_MAPS, json!({})).await?;
+    case.wait_ready("app").await?;
+    let held = case.get("flux.kluctl.io/v1alpha1", "KluctlDeployment", "held").await?;
+    let held = held.unwrap_or_default();
+    ensure!(
+        message_of(&held, "Reconciling").contains("Waiting for"),
+        "it does not wait any more: {}",
+        held["status"]
+    );
+    Ok(())
+}
+
+async fn a_deletion_that_waits_holds_no_worker(case: &mut Case) -> Result<()> {
+    case.start_controller(&["--concurrent=1"]).await?;
+    deploy_held(case).await?;
+    case.delete("flux.kluctl.io/v1alpha1", "KluctlDeployment", "held").await?;
+    others_work_meanwhile(case).await?;
+    hold(case, false).await?;
+    case.wait_gone("flux.kluctl.io/v1alpha1", "KluctlDeployment", "held").await?;
+    ensure!(case.config_map("held").await?.is_null(), "released before its object was gone");
+    Ok(())
+}
+
+async fn a_prune_that_waits_holds_no_worker(case: &mut Case) -> Result<()> {
+    case.start_controller(&["--concurrent=1"]).await?;
+    let repo = deploy_held(case).await?;
+    let commit = repo.commit(&[("config/held.yaml", "")])?;
+    case.fetch_commit("held", &commit).await?;
+    others_work_meanwhile(case).await?;
+    hold(case, false).await?;
+    case.wait_ready_at("held", &commit).await?;
+    ensure!(case.config_map("held").await?.is_null(), "Ready before the orphan was gone");
     Ok(())
 }

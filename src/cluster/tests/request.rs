@@ -8,6 +8,7 @@ use super::script::{Script, aggregated, answer, gone, hasty, refusal};
 use crate::{
     cluster::{ApiKind, ApiOutcome, Cluster, ClusterOptions, DeleteMode, WriteMode},
     object::ObjectRef,
+    observer::Silent,
 };
 
 fn config_map() -> ApiKind {
@@ -165,7 +166,8 @@ async fn deletions_name_the_object_they_mean_and_wait() {
         .on(&format!("GET {ONE}"), [object.clone(), object, refusal(404, "NotFound", &json!({}))]);
     let cluster = script.cluster(hasty());
     let (kind, reference, mode) = removal();
-    let outcome = cluster.remove(&kind, &reference, mode, Duration::from_secs(5)).await.outcome;
+    let outcome =
+        cluster.remove(&kind, &reference, mode, Duration::from_secs(5), &Silent).await.outcome;
     assert!(matches!(outcome, ApiOutcome::Done(_)), "{outcome:?}");
     let options = &script.bodies("DELETE")[0];
     assert_eq!(options["propagationPolicy"], "Background");
@@ -183,7 +185,7 @@ async fn what_holds_a_deletion_is_told() {
     script.on(&format!("GET {ONE}"), [held]);
     let cluster = script.cluster(hasty());
     let (kind, reference, mode) = removal();
-    let outcome = cluster.remove(&kind, &reference, mode, Duration::ZERO).await.outcome;
+    let outcome = cluster.remove(&kind, &reference, mode, Duration::ZERO, &Silent).await.outcome;
     let message = "the deletion was accepted and is not complete yet: held by finalizers f/g";
     assert_eq!(outcome, ApiOutcome::Timeout(message.into()));
 }
@@ -195,11 +197,12 @@ async fn another_object_of_the_name_is_not_waited_for() {
     script.on(&format!("GET {ONE}"), [answer(200, &json!({"metadata": {"uid": "u2"}}))]);
     let cluster = script.cluster(hasty());
     let (kind, reference, mode) = removal();
-    let outcome = cluster.remove(&kind, &reference, mode, Duration::from_secs(5)).await.outcome;
+    let outcome =
+        cluster.remove(&kind, &reference, mode, Duration::from_secs(5), &Silent).await.outcome;
     assert!(matches!(outcome, ApiOutcome::Done(_)), "{outcome:?}");
     script.on(&format!("DELETE {ONE}"), [gone()]);
     let asked = script.count("GET");
-    cluster.remove(&kind, &reference, mode, Duration::from_secs(5)).await;
+    cluster.remove(&kind, &reference, mode, Duration::from_secs(5), &Silent).await;
     assert_eq!(script.count("GET"), asked, "a status says that nothing is left");
 }
 
