@@ -17,7 +17,7 @@ tests![
 ];
 
 /// A project that includes `library` from Git.
-fn project(library: &str, reference: &str) -> Vec<(String, String)> {
+pub(crate) fn project(library: &str, reference: &str) -> Vec<(String, String)> {
     vec![
         (
             ".kluctl.yaml".into(),
@@ -34,7 +34,7 @@ fn project(library: &str, reference: &str) -> Vec<(String, String)> {
 
 const LIBRARY: &[(&str, &str)] = &[("lib/deployment.yaml", "deployments:\n  - path: config\n")];
 
-fn library(case: &Case, server: &GitServer, value: &str) -> Result<GitRepo> {
+pub(crate) fn library(case: &Case, server: &GitServer, value: &str) -> Result<GitRepo> {
     let manifest = config_map("from-library", value);
     let files = [LIBRARY, &[("lib/config/it.yaml", &manifest)]].concat();
     GitRepo::create(server, &case.dir, &format!("{}/library", case.namespace), &files)

@@ -16,6 +16,7 @@ mod dependencies;
 mod deploy;
 mod engine;
 mod events;
+mod git_access;
 mod git_includes;
 mod install;
 mod operations;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         deploy::TESTS,
         engine::TESTS,
         events::TESTS,
+        git_access::TESTS,
         git_includes::TESTS,
         install::TESTS,
         operations::TESTS,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha384, Sha512};
 
 use crate::{
     support::{
@@ -30,11 +31,28 @@ tests![
     a_bucket_is_deployed,
     an_oci_repository_is_deployed,
     an_external_artifact_is_deployed,
+    a_sha384_digest_is_verified,
+    a_sha512_digest_is_verified,
+    a_blake3_digest_is_verified,
     an_archive_that_escapes_is_refused,
+    an_archive_with_a_hard_link_is_refused,
+    an_archive_with_a_device_is_refused,
+    links_of_an_archive_lead_nowhere,
 ];
 
+/// What a fault leads to.
+struct Expected<'a> {
+    /// Downloads that one run tries. A second one comes 5 to 6 seconds after the first.
+    attempts: usize,
+    /// Parts of the message.
+    mentions: &'a [&'a str],
+}
+
+/// A fault that one retry does not outlast.
+const RETRIED: usize = 2;
+
 /// Runs a project through a proxy with a fault, expects the failure, removes the fault, expects the recovery.
-async fn survives(case: &mut Case, fault: Fault, mentions: &[&str]) -> Result<()> {
+async fn survives(case: &mut Case, fault: Fault, expected: Expected<'_>) -> Result<()> {
     let repo = case.repo("app", TWO_CONFIG_MAPS)?;
     let source = case.git_repository("app", &repo).await?;
     let proxy = FaultProxy::start(&storage_address(&source)?, fault).await?;
@@ -44,12 +62,23 @@ async fn survives(case: &mut Case, fault: Fault, mentions: &[&str]) -> Result<()
         &[("SOURCE_CONTROLLER_LOCALHOST", &address)],
     )
     .await?;
+    // Too short for a retry where none is expected.
+    let timeout = if expected.attempts > 1 { "20s" } else { "4s" };
     let spec =
-        json!({"args": {"namespace": case.namespace}, "timeout": "4s", "retryInterval": "1s"});
+        json!({"args": {"namespace": case.namespace}, "timeout": timeout, "retryInterval": "1s"});
     case.apply(case.deployment("app", spec)).await?;
     let object = case.wait_failed("app", "ArtifactFailed").await?;
     let message = message_of(&object, "Ready");
-    for mention in mentions {
+    ensure!(
+        proxy.requests() >= expected.attempts,
+        "{} downloads were tried: {message}",
+        proxy.requests()
+    );
+    if expected.attempts > 1 {
+        let attempts = format!("not downloaded after {} attempts", expected.attempts);
+        ensure!(message.contains(&attempts), "{attempts:?} is not in: {message}");
+    }
+    for mention in expected.mentions {
         ensure!(message.contains(mention), "{mention:?} is not in: {message}");
     }
     ensure!(
@@ -124,35 +153,41 @@ async fn a_source_without_an_artifact_is_waited_for_without_noise(case: &mut Cas
 }
 
 async fn a_lost_artifact_is_waited_for(case: &mut Case) -> Result<()> {
-    survives(case, Fault::Status(404), &["404"]).await
+    survives(case, Fault::Status(404), Expected { attempts: 1, mentions: &["404"] }).await
 }
 
 async fn server_errors_are_retried(case: &mut Case) -> Result<()> {
-    survives(case, Fault::Status(503), &["503"]).await
+    survives(case, Fault::Status(503), Expected { attempts: RETRIED, mentions: &["503"] }).await
 }
 
 async fn a_reset_connection_is_retried(case: &mut Case) -> Result<()> {
-    survives(case, Fault::Reset, &[]).await
+    survives(case, Fault::Reset, Expected { attempts: RETRIED, mentions: &["reset"] }).await
 }
 
 async fn a_truncated_artifact_is_refused(case: &mut Case) -> Result<()> {
-    survives(case, Fault::Truncate, &[]).await
+    let mentions = &["end of file before message length reached"];
+    survives(case, Fault::Truncate, Expected { attempts: RETRIED, mentions }).await
 }
 
 async fn wrong_bytes_are_refused(case: &mut Case) -> Result<()> {
-    survives(case, Fault::WrongBytes, &["digest", "sha256:"]).await
+    let mentions = &["the digest is sha256:", ", expected sha256:"];
+    survives(case, Fault::WrongBytes, Expected { attempts: 1, mentions }).await
 }
 
 async fn an_endless_artifact_is_cut_off(case: &mut Case) -> Result<()> {
-    survives(case, Fault::Endless, &[]).await
+    let mentions = &["the file is longer than the ", " bytes that the source announces"];
+    survives(case, Fault::Endless, Expected { attempts: 1, mentions }).await
 }
 
 async fn a_slow_artifact_is_given_up(case: &mut Case) -> Result<()> {
-    survives(case, Fault::Slow, &[]).await
+    let mentions = &["not downloaded within 3 s", " bytes arrived"];
+    survives(case, Fault::Slow, Expected { attempts: 1, mentions }).await
 }
 
 async fn a_redirect_to_another_host_is_refused(case: &mut Case) -> Result<()> {
-    survives(case, Fault::Redirect("http://localhost:1/elsewhere".into()), &["redirect"]).await
+    let fault = Fault::Redirect("http://localhost:1/elsewhere".into());
+    let mentions = &["refused to follow a redirect", "another host, localhost:1"];
+    survives(case, fault, Expected { attempts: 1, mentions }).await
 }
 
 async fn a_source_in_another_namespace_can_be_forbidden(case: &mut Case) -> Result<()> {
@@ -198,10 +233,8 @@ async fn two_deployments_of_a_revision_download_it_once(case: &mut Case) -> Resu
 }
 
 async fn a_changed_digest_of_the_same_revision_is_noticed(case: &mut Case) -> Result<()> {
-    let both = "deployments:\n  - path: config\n{% if load_template is defined %}{% endif %}overrideNamespace: {{ args.namespace }}\n";
-    let files = [&[("deployment.yaml", both)], TWO_CONFIG_MAPS].concat();
     case.start_controller(&[]).await?;
-    case.deploy_project("app", &files, json!({})).await?;
+    case.deploy_project("app", TWO_CONFIG_MAPS, json!({})).await?;
     case.wait_ready("app").await?;
     // Ignoring a file changes the tarball under the same commit.
     case.patch(
@@ -269,6 +302,107 @@ async fn an_external_artifact_is_deployed(case: &mut Case) -> Result<()> {
     })
     .await?;
     case.wait_gone("v1", "ConfigMap", "two").await
+}
+
+async fn a_sha384_digest_is_verified(case: &mut Case) -> Result<()> {
+    verifies(case, |bytes| format!("sha384:{}", hex(&Sha384::digest(bytes)))).await
+}
+
+async fn a_sha512_digest_is_verified(case: &mut Case) -> Result<()> {
+    verifies(case, |bytes| format!("sha512:{}", hex(&Sha512::digest(bytes)))).await
+}
+
+async fn a_blake3_digest_is_verified(case: &mut Case) -> Result<()> {
+    verifies(case, |bytes| format!("blake3:{}", blake3::hash(bytes).to_hex())).await
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Announces a digest of other bytes, expects the refusal, then announces the right one.
+async fn verifies(case: &mut Case, digest: impl Fn(&[u8]) -> String) -> Result<()> {
+    case.start_controller(&[]).await?;
+    let bytes = case.tarball(TWO_CONFIG_MAPS)?;
+    let (right, wrong) = (digest(&bytes), digest(b"other bytes"));
+    case.external_artifact("app", bytes, "v1@sha256:aaaa").await?;
+    let case = &*case;
+    let announce = async |digest: &str| {
+        let status = json!({"status": {"artifact": {"digest": digest}}});
+        case.patch_status("source.toolkit.fluxcd.io/v1", "ExternalArtifact", "app", status).await
+    };
+    announce(&wrong).await?;
+    let spec = json!({"args": {"namespace": case.namespace}, "sourceRef": {"kind": "ExternalArtifact", "name": "app"}});
+    case.apply(case.deployment("app", spec)).await?;
+    let object = case.wait_failed("app", "ArtifactFailed").await?;
+    let message = message_of(&object, "Ready");
+    let expected = format!("the digest is {right}, expected {wrong}");
+    ensure!(message.contains(&expected), "{expected:?} is not in: {message}");
+    ensure!(case.config_map("one").await?.is_null(), "unverified bytes were deployed");
+    announce(&right).await?;
+    let object = case.wait_ready("app").await?;
+    ensure!(object["status"]["lastAttemptedDigest"] == right.as_str(), "{}", object["status"]);
+    ensure!(case.config_map("one").await?["data"]["value"] == "first", "not deployed");
+    Ok(())
+}
+
+/// A project's tarball with one more entry, which is no file.
+fn with_entry(kind: tar::EntryType, name: &str, target: &str) -> Result<Vec<u8>> {
+    let mut archive = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_ustar();
+    header.set_entry_type(kind);
+    header.set_size(0);
+    header.set_mode(0o644);
+    if kind.is_symlink() || kind.is_hard_link() {
+        archive.append_link(&mut header, name, target)?;
+    } else {
+        header.set_device_major(1)?;
+        header.set_device_minor(3)?;
+        archive.append_data(&mut header, name, std::io::empty())?;
+    }
+    for (path, text) in TWO_CONFIG_MAPS {
+        let mut header = tar::Header::new_ustar();
+        header.set_size(text.len() as u64);
+        header.set_mode(0o600);
+        archive.append_data(&mut header, path, text.as_bytes())?;
+    }
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut encoder, &archive.into_inner()?)?;
+    Ok(encoder.finish()?)
+}
+
+async fn refuses_entry(case: &mut Case, kind: tar::EntryType, shown: &str) -> Result<()> {
+    case.start_controller(&[]).await?;
+    let bytes = with_entry(kind, "config/special.yaml", "../outside")?;
+    case.deploy_tarball("app", bytes, json!({})).await?;
+    let object = case.wait_failed("app", "ArtifactFailed").await?;
+    let message = message_of(&object, "Ready");
+    let expected = format!("config/special.yaml: is a {shown}");
+    ensure!(message.contains(&expected), "{expected:?} is not in: {message}");
+    ensure!(case.config_map("one").await?.is_null(), "a part of it was deployed");
+    Ok(())
+}
+
+async fn an_archive_with_a_hard_link_is_refused(case: &mut Case) -> Result<()> {
+    refuses_entry(case, tar::EntryType::Link, "hard link").await
+}
+
+async fn an_archive_with_a_device_is_refused(case: &mut Case) -> Result<()> {
+    refuses_entry(case, tar::EntryType::Char, "device").await
+}
+
+/// source-controller leaves links out when it packs; what others pack may have them.
+async fn links_of_an_archive_lead_nowhere(case: &mut Case) -> Result<()> {
+    case.start_controller(&[]).await?;
+    let outside = case.dir.join("outside.yaml");
+    std::fs::write(&outside, config_map("outside", "stolen"))?;
+    let target = outside.display().to_string();
+    let bytes = with_entry(tar::EntryType::Symlink, "config/three.yaml", &target)?;
+    case.deploy_tarball("app", bytes, json!({})).await?;
+    case.wait_ready("app").await?;
+    ensure!(case.config_map("one").await?["data"]["value"] == "first", "not deployed");
+    ensure!(case.config_map("outside").await?.is_null(), "a link was followed");
+    Ok(())
 }
 
 async fn an_archive_that_escapes_is_refused(case: &mut Case) -> Result<()> {

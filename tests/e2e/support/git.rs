@@ -12,6 +12,7 @@ use super::{controller::tied, suite::root};
 /// `git http-backend` behind a small server.
 pub(crate) struct GitServer {
     child: Child,
+    log: PathBuf,
     /// Repositories are directories below it.
     pub(crate) root: PathBuf,
     /// Base URL, without a slash at the end.
@@ -22,9 +23,12 @@ impl GitServer {
     /// Serves the repositories below `directory`. With arguments such as `--user`, only to those who know them.
     pub(crate) fn start(directory: &Path, arguments: &[&str]) -> Result<Self> {
         fs::create_dir_all(directory)?;
+        let log = directory.with_extension("requests");
         let mut child = tied(&root().join("hack/git-http-server"))
             .arg("--root")
             .arg(directory)
+            .arg("--log")
+            .arg(&log)
             .args(arguments)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -32,7 +36,12 @@ impl GitServer {
             .context("hack/git-http-server")?;
         let mut line = String::new();
         BufReader::new(child.stdout.take().context("no stdout")?).read_line(&mut line)?;
-        Ok(Self { child, root: directory.to_owned(), url: line.trim().to_owned() })
+        Ok(Self { child, log, root: directory.to_owned(), url: line.trim().to_owned() })
+    }
+
+    /// The requests so far, a line each: method, path, Authorization header.
+    pub(crate) fn requests(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
     }
 }
 
@@ -91,6 +100,11 @@ impl GitRepo {
         )?;
         git(&self.work, &["push", "--quiet", "origin", "HEAD"])?;
         Ok(git(&self.work, &["rev-parse", "HEAD"])?.trim().to_owned())
+    }
+
+    /// Pushes the last commit under a further name, such as `refs/tags/v1`.
+    pub(crate) fn push_as(&self, reference: &str) -> Result<()> {
+        git(&self.work, &["push", "--quiet", "origin", &format!("HEAD:{reference}")]).map(drop)
     }
 
     /// Copies a directory into the working copy, then commits and pushes.
