@@ -11,7 +11,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::environment::{Environment, read_file};
 use crate::{
-    deployment::{GitCheckout, GitSource},
     diagnostic::{Class, Describe, Diagnostic},
     engine::GitIncludes,
     git::{
@@ -19,6 +18,7 @@ use crate::{
         auth::{GitSecret, HostRule, PathGlob, Rule},
     },
     schema::GitRef,
+    vars::{GitCheckout, GitSource, GitTips},
 };
 
 /// Git includes for a command. The cache is opened when the first one is met.
@@ -64,6 +64,10 @@ impl GitSource for CommandLineGit {
         reference: Option<&'a GitRef>,
     ) -> BoxFuture<'a, Result<GitCheckout, Diagnostic>> {
         async move { self.includes()?.checkout(url, reference).await }.boxed()
+    }
+
+    fn tips<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<GitTips, Diagnostic>> {
+        async move { self.includes()?.tips(url).await }.boxed()
     }
 }
 

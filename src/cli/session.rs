@@ -23,7 +23,9 @@ use crate::{
         kubeconfig::{Access, Contexts, Guards},
     },
     diagnostic::{Class, Describe, Diagnostic},
-    engine::{ConfigFile, Engine, Externals, Limits, PrepareRequest, ResolvedTarget, Source},
+    engine::{
+        ConfigFile, Engine, Externals, HttpVars, Limits, PrepareRequest, ResolvedTarget, Source,
+    },
     jinja,
     project::{TargetRequest, args},
     schema::{FixedImage, FixedImages, Violations},
@@ -280,6 +282,7 @@ pub(super) async fn externals(
 ) -> Result<Externals, Diagnostic> {
     let externals = Externals {
         git: Some(Arc::new(CommandLineGit::new(environment, cancel.clone())?)),
+        http: Some(Arc::new(HttpVars::new(environment.proxies()?, cancel.clone())?)),
         environment: Arc::new(environment.variables.clone()),
         ..Externals::default()
     };

@@ -14,13 +14,14 @@ use crate::{
         self, FluxSource, KluctlDeploymentSpec, NamespacedName, SourceKind, SourceReference, reason,
     },
     cluster::Cluster,
-    deployment::{GitCheckout, GitSource},
     diagnostic::{Class, Describe, Diagnostic},
+    engine::git_tips,
     git::{
         self, GitUrl, Rules,
         auth::{GitSecret, HostRule, PathGlob, Rule},
     },
     schema::GitRef,
+    vars::{GitCheckout, GitSource, GitTips},
 };
 
 /// Which Secrets hold credentials for which repositories. Nothing has been read yet.
@@ -137,16 +138,18 @@ impl Includes {
         Self { cluster, cache, credentials, rules: OnceCell::new(), cancel }
     }
 
+    /// The credentials, read on first use.
+    async fn rules(&self) -> Result<&Rules, Diagnostic> {
+        let rules = self.rules.get_or_try_init(|| self.credentials.rules(&self.cluster)).await;
+        rules.map_err(|failure| Diagnostic::new(Class::Access, failure.message))
+    }
+
     async fn fetch(
         &self,
         url: &str,
         reference: Option<&GitRef>,
     ) -> Result<GitCheckout, Diagnostic> {
-        let rules = self
-            .rules
-            .get_or_try_init(|| self.credentials.rules(&self.cluster))
-            .await
-            .map_err(|failure| Diagnostic::new(Class::Access, failure.message))?;
+        let rules = self.rules().await?;
         let url = GitUrl::parse(url).map_err(|error| git::GitError::from(error).describe())?;
         let auth = rules.choose(&url);
         let reference = git::Reference::from(reference);
@@ -163,5 +166,13 @@ impl GitSource for Includes {
         reference: Option<&'a GitRef>,
     ) -> BoxFuture<'a, Result<GitCheckout, Diagnostic>> {
         self.fetch(url, reference).boxed()
+    }
+
+    fn tips<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<GitTips, Diagnostic>> {
+        async move {
+            let rules = self.rules().await?;
+            git_tips(&self.cache, rules, url, &self.cancel).await
+        }
+        .boxed()
     }
 }

@@ -18,7 +18,7 @@ use crate::{
     cluster::{Cluster, kubeconfig::Access},
     deployment::Inclusion,
     diagnostic::{Class, Describe},
-    engine::{EngineError, Externals, PrepareRequest, Prepared, Source},
+    engine::{EngineError, Externals, HttpVars, PrepareRequest, Prepared, Source},
     jinja,
     object::ObjectRef,
     observer::Observer,
@@ -79,11 +79,14 @@ pub(crate) async fn prepare(
         credentials,
         cancel.clone(),
     );
-    let externals = Externals { git: Some(Arc::new(includes)), ..Externals::default() };
-    let externals = externals
-        .with_cluster(&cluster)
-        .await
-        .map_err(|diagnostic| Failure::from_diagnostic(reason::PREPARE_FAILED, &diagnostic))?;
+    let refused = |diagnostic| Failure::from_diagnostic(reason::PREPARE_FAILED, &diagnostic);
+    let http = HttpVars::new(context.options.proxies.clone(), cancel.clone()).map_err(refused)?;
+    let externals = Externals {
+        git: Some(Arc::new(includes)),
+        http: Some(Arc::new(http)),
+        ..Externals::default()
+    };
+    let externals = externals.with_cluster(&cluster).await.map_err(refused)?;
     let engine = &context.engine;
     let prepared = engine
         .prepare_target(&request, resolved, &externals, observer, cancel)

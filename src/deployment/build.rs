@@ -18,7 +18,6 @@ use super::{
 };
 use crate::{
     diagnostic::{Class, Describe, Diagnostic, SourceLocation},
-    jinja,
     kustomize::{self, KustomizeError},
     schema::FixedImage,
     tree::{MemoryTree, SourceTree, parent},
@@ -62,8 +61,6 @@ impl Describe for ItemError {
 
 /// The settings of a run that concern rendering and building.
 pub struct RenderOptions {
-    /// Settings of the template engine.
-    pub jinja: jinja::Options,
     /// Which items take part.
     pub inclusion: Inclusion,
     /// Value of the discriminator label.
@@ -114,7 +111,7 @@ impl Rendering {
     pub fn render_item(&self, index: usize) -> Result<RenderedItem, Vec<ItemError>> {
         let item = &self.items[index];
         let fail = |problem: ItemProblem| self.error(item, problem, None);
-        let mut files = render(item, &self.options.jinja).map_err(|errors| {
+        let mut files = render(item).map_err(|errors| {
             errors.into_iter().map(|error| fail(error.into())).collect::<Vec<_>>()
         })?;
         let mut kustomization = Kustomization::default();

@@ -9,6 +9,7 @@ mod desired;
 mod error;
 mod hash;
 mod images;
+mod include;
 mod inclusion;
 mod inherited;
 mod item;
@@ -16,10 +17,12 @@ mod kustomization;
 mod load;
 mod namespaces;
 mod postprocess;
+mod project_file;
 mod render;
 mod sources;
 mod template_ignore;
 mod view;
+mod walk;
 
 pub use build::{
     Building, BuiltItem, ItemError, ItemProblem, RenderOptions, RenderedFiles, RenderedItem,
@@ -34,7 +37,9 @@ pub use load::{Deployment, LoadInput, load};
 pub use namespaces::ScopeLookup;
 pub use postprocess::PostprocessError;
 pub use render::RenderError;
-pub use sources::{GitCheckout, GitSource, ResolvedRepository};
+pub use sources::ResolvedRepository;
+
+pub use crate::vars::{GitCheckout, GitSource};
 
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 use super::{item::Item, template_ignore::TemplateIgnore};
 use crate::{
     diagnostic::{Class, Describe, Diagnostic, SourceLocation},
-    jinja::{self, JinjaError},
+    jinja::JinjaError,
     tree::{self, EntryKind, MemoryTree, SourceTree, TreeError},
     vars::{RenderedFile, is_template},
 };
@@ -66,12 +66,9 @@ impl Describe for RenderError {
 ///
 /// # Errors
 /// The problems of all files.
-pub(crate) fn render(
-    item: &Item,
-    options: &jinja::Options,
-) -> Result<MemoryTree, Vec<RenderError>> {
+pub(crate) fn render(item: &Item) -> Result<MemoryTree, Vec<RenderError>> {
     let Some(dir) = &item.dir else { return Ok(MemoryTree::new()) };
-    let templates = item.project.templates.with_first_dir(dir, options);
+    let templates = item.project.templates.with_first_dir(dir);
     let tree = &**templates.tree();
     let found = Files::below(tree, dir).map_err(|error| vec![error])?;
     let ignore =

@@ -1,33 +1,19 @@
-use std::sync::Arc;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
 
-use futures::future::BoxFuture;
+use futures::{FutureExt, future::BoxFuture};
 
-use crate::{diagnostic::Diagnostic, schema::GitRef, secret::redact_url, tree::SourceTree};
+use crate::{
+    diagnostic::Diagnostic,
+    schema::GitRef,
+    secret::redact_url,
+    tree::SourceTree,
+    vars::{GitCheckout, GitSource, GitTips},
+};
 
-/// One revision of a Git repository.
-#[derive(Clone)]
-pub struct GitCheckout {
-    /// The files at that revision, without `.git`.
-    pub tree: Arc<dyn SourceTree>,
-    /// The commit, in hex.
-    pub commit: String,
-}
-
-/// Where Git includes come from. Implementations bound time and size, retry, and fetch a revision once however often it is
-/// asked for.
-pub trait GitSource: Send + Sync {
-    /// The files of `url` at `reference`, or of its default branch.
-    ///
-    /// # Errors
-    /// When the repository or the reference does not exist or may not be read, as data for the user, without credentials.
-    fn checkout<'a>(
-        &'a self,
-        url: &'a str,
-        reference: Option<&'a GitRef>,
-    ) -> BoxFuture<'a, Result<GitCheckout, Diagnostic>>;
-}
-
-/// A Git repository that a deployment includes, and the revision that was used.
+/// A Git repository that a deployment includes or has variables from, and the revision that was used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvedRepository {
     /// URL without credentials.
@@ -38,6 +24,87 @@ pub struct ResolvedRepository {
     pub commit: String,
     /// Directories included from it, in order of use.
     pub sub_dirs: Vec<String>,
+}
+
+/// URL and reference as written.
+pub(super) type RepositoryKey = (String, Option<GitRef>);
+
+/// The Git repositories of one run: each revision is asked for once, and what was used is noted.
+pub(super) struct Repositories {
+    source: Arc<dyn GitSource>,
+    used: Mutex<Used>,
+}
+
+#[derive(Default)]
+struct Used {
+    checkouts: HashMap<RepositoryKey, GitCheckout>,
+    /// In order of first use.
+    resolved: Vec<(RepositoryKey, ResolvedRepository)>,
+}
+
+impl Repositories {
+    pub(super) fn new(source: Arc<dyn GitSource>) -> Self {
+        Self { source, used: Mutex::default() }
+    }
+
+    /// What was used so far, in order of first use.
+    pub(super) fn resolved(&self) -> Vec<ResolvedRepository> {
+        self.used().resolved.iter().map(|(_, repository)| repository.clone()).collect()
+    }
+
+    /// Notes that a directory of a repository, which was checked out, is included.
+    pub(super) fn note_directory(
+        &self,
+        url: &str,
+        reference: Option<&GitRef>,
+        sub_dir: Option<&str>,
+    ) {
+        let key = (url.to_owned(), reference.cloned());
+        let sub_dir = sub_dir.unwrap_or_default();
+        let mut used = self.used();
+        let found = used.resolved.iter_mut().find(|(known, _)| *known == key);
+        if let Some((_, repository)) = found
+            && !repository.sub_dirs.iter().any(|known| known == sub_dir)
+        {
+            repository.sub_dirs.push(sub_dir.to_owned());
+        }
+    }
+
+    fn used(&self) -> std::sync::MutexGuard<'_, Used> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl GitSource for Repositories {
+    fn checkout<'a>(
+        &'a self,
+        url: &'a str,
+        reference: Option<&'a GitRef>,
+    ) -> BoxFuture<'a, Result<GitCheckout, Diagnostic>> {
+        async move {
+            let key = (url.to_owned(), reference.cloned());
+            if let Some(known) = self.used().checkouts.get(&key) {
+                return Ok(known.clone());
+            }
+            let checkout = self.source.checkout(url, reference).await?;
+            let repository = ResolvedRepository {
+                url: redact_url(url),
+                reference: reference.cloned(),
+                commit: checkout.commit.clone(),
+                sub_dirs: Vec::new(),
+            };
+            let mut used = self.used();
+            if used.checkouts.insert(key.clone(), checkout.clone()).is_none() {
+                used.resolved.push((key, repository));
+            }
+            Ok(checkout)
+        }
+        .boxed()
+    }
+
+    fn tips<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<GitTips, Diagnostic>> {
+        self.source.tips(url)
+    }
 }
 
 /// A tree of files that a deployment is made of: the project's own source, or an included repository.

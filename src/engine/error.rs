@@ -13,7 +13,7 @@ pub enum EngineError {
     Project(#[from] ProjectError),
     /// `deployment.yaml`, includes or variables.
     #[error("the deployment project cannot be loaded")]
-    Load(#[from] LoadError),
+    Load(Vec<LoadError>),
     /// Items that cannot be rendered or built; all that were found in the same stage.
     #[error("{} of the deployment cannot be built", count(.0))]
     Items(Vec<ItemError>),
@@ -42,7 +42,7 @@ impl EngineError {
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         match self {
             Self::Project(error) => vec![error.describe()],
-            Self::Load(error) => vec![error.describe()],
+            Self::Load(errors) => errors.iter().map(Describe::describe).collect(),
             Self::Items(errors) => errors.iter().map(Describe::describe).collect(),
             Self::Cancelled => vec![Diagnostic::new(Class::Cancelled, self.to_string())],
             Self::Internal { .. } => vec![Diagnostic::new(Class::Internal, self.to_string())],

@@ -6,18 +6,23 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     cluster::{ApiKind, ApiOutcome, Cluster, Discovery},
-    deployment::{GitCheckout, GitSource, ScopeLookup},
+    deployment::ScopeLookup,
     diagnostic::{Class, Describe, Diagnostic},
     git::{self, GitUrl},
+    object::ObjectRef,
     schema::GitRef,
-    vars::ClusterReader,
+    vars::{ClusterReader, GitCheckout, GitSource, GitTip, GitTips, HttpSource, SecretStores},
 };
 
 /// What a run may talk to, handed in by the front. Each part that is missing makes its use an error with a clear message.
 #[derive(Clone, Default)]
 pub struct Externals {
-    /// Where Git includes come from.
+    /// Where Git includes, and variables in Git repositories, come from.
     pub git: Option<Arc<dyn GitSource>>,
+    /// Sends the requests of `http` variables.
+    pub http: Option<Arc<dyn HttpSource>>,
+    /// Stores of secrets for variables.
+    pub secrets: SecretStores,
     /// The target cluster, for variables.
     pub cluster: Option<Arc<dyn ClusterReader>>,
     /// The kinds of the target cluster; without, objects keep the namespaces they are written with.
@@ -32,9 +37,7 @@ impl Externals {
     /// # Errors
     /// When the cluster cannot be asked.
     pub async fn with_cluster(mut self, cluster: &Cluster) -> Result<Self, Diagnostic> {
-        let kinds = cluster.kinds().await.map_err(|outcome| {
-            refused(&outcome, "the kinds of the target cluster cannot be listed")
-        })?;
+        let kinds = cluster.kinds().await.map_err(|outcome| refused(&outcome, KINDS_UNKNOWN))?;
         self.scopes = Some(Arc::new(ClusterScopes(kinds)));
         self.cluster = Some(Arc::new(cluster.clone()));
         Ok(self)
@@ -66,6 +69,27 @@ impl GitSource for GitIncludes {
         }
         .boxed()
     }
+
+    fn tips<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<GitTips, Diagnostic>> {
+        async move { git_tips(&self.cache, &self.rules, url, &self.cancel).await }.boxed()
+    }
+}
+
+/// The branches and tags of a repository, with the credentials that fit.
+///
+/// # Errors
+/// When the repository does not exist or may not be read.
+pub(crate) async fn git_tips(
+    cache: &git::Cache,
+    rules: &git::Rules,
+    url: &str,
+    cancel: &CancellationToken,
+) -> Result<GitTips, Diagnostic> {
+    let url = GitUrl::parse(url).map_err(|error| git::GitError::from(error).describe())?;
+    let auth = rules.choose(&url);
+    let (default, all) = cache.tips(&url, &auth, cancel).await.map_err(|error| error.describe())?;
+    let tip = |tip: git::Resolved| Some(GitTip { name: tip.name?, commit: tip.commit });
+    Ok(GitTips { default: default.name, all: all.into_iter().filter_map(tip).collect() })
 }
 
 struct ClusterScopes(Arc<Discovery>);
@@ -77,6 +101,18 @@ impl ScopeLookup for ClusterScopes {
 }
 
 impl ClusterReader for Cluster {
+    fn api_versions<'a>(&'a self, kind: &'a str) -> BoxFuture<'a, Result<Vec<String>, Diagnostic>> {
+        async move {
+            let kinds = self.kinds().await;
+            let kinds = kinds.map_err(|outcome| refused(&outcome, KINDS_UNKNOWN))?;
+            let preferred = kinds.matching(None, Some(kind));
+            let mut versions: Vec<String> = preferred.map(|found| found.api_version()).collect();
+            versions.sort();
+            Ok(versions)
+        }
+        .boxed()
+    }
+
     fn get<'a>(
         &'a self,
         api_version: &'a str,
@@ -85,13 +121,12 @@ impl ClusterReader for Cluster {
         name: &'a str,
     ) -> BoxFuture<'a, Result<Option<Value>, Diagnostic>> {
         async move {
-            let api_kind = core_kind(api_version, kind);
-            match Cluster::get(self, &api_kind, Some(namespace), name).await.outcome {
+            let api_kind = api_kind(self, api_version, kind).await?;
+            let shown = ObjectRef::new(api_version, kind, within(namespace), name);
+            match Cluster::get(self, &api_kind, within(namespace), name).await.outcome {
                 ApiOutcome::Done(object) => Ok(Some(object)),
                 outcome if outcome.is_absent() => Ok(None),
-                outcome => {
-                    Err(refused(&outcome, &format!("{namespace}/{kind}/{name} cannot be read")))
-                }
+                outcome => Err(refused(&outcome, &format!("{shown} cannot be read"))),
             }
         }
         .boxed()
@@ -105,35 +140,52 @@ impl ClusterReader for Cluster {
         labels: &'a BTreeMap<String, String>,
     ) -> BoxFuture<'a, Result<Vec<Value>, Diagnostic>> {
         async move {
-            let api_kind = core_kind(api_version, kind);
+            let api_kind = api_kind(self, api_version, kind).await?;
             let selector: Vec<String> =
                 labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
-            let list = Cluster::list(self, &api_kind, Some(namespace), &selector.join(",")).await;
+            let list = Cluster::list(self, &api_kind, within(namespace), &selector.join(",")).await;
             let mut objects = list.map_err(|outcome| {
-                refused(
-                    &outcome,
-                    &format!("{kind} objects of namespace {namespace} cannot be listed"),
-                )
+                let place = within(namespace)
+                    .map_or(String::new(), |namespace| format!(" of namespace {namespace}"));
+                refused(&outcome, &format!("{kind} objects{place} cannot be listed"))
             })?;
-            let name = |object: &Value| object["metadata"]["name"].as_str().map(str::to_owned);
-            objects.sort_by_key(name);
+            let key = |object: &Value| {
+                let metadata = &object["metadata"];
+                [&metadata["namespace"], &metadata["name"]]
+                    .map(|text| text.as_str().map(str::to_owned))
+            };
+            objects.sort_by_key(key);
             Ok(objects)
         }
         .boxed()
     }
 }
 
-/// One of the namespaced kinds of the core group, whose plural is regular; they need no discovery.
-fn core_kind(api_version: &str, kind: &str) -> ApiKind {
+const KINDS_UNKNOWN: &str = "the kinds of the target cluster cannot be listed";
+
+fn within(namespace: &str) -> Option<&str> {
+    (!namespace.is_empty()).then_some(namespace)
+}
+
+/// The kind as the cluster serves it. The kinds that most variables come from need no discovery.
+async fn api_kind(cluster: &Cluster, api_version: &str, kind: &str) -> Result<ApiKind, Diagnostic> {
+    if api_version == "v1" && matches!(kind, "ConfigMap" | "Secret") {
+        return Ok(core_kind(kind));
+    }
+    let reference = ObjectRef::new(api_version, kind, None, "");
+    let kinds = cluster.kinds().await.map_err(|outcome| refused(&outcome, KINDS_UNKNOWN))?;
+    kinds.of_reference(&reference).map(|found| (**found).clone()).ok_or_else(|| {
+        let message = format!("the target cluster does not serve {kind} in {api_version}");
+        Diagnostic::new(Class::Project, message)
+    })
+}
+
+/// One of the namespaced kinds of the core group, whose plural is regular.
+fn core_kind(kind: &str) -> ApiKind {
     ApiKind {
-        group: String::new(),
-        version: api_version.to_owned(),
         kind: kind.to_owned(),
         plural: format!("{}s", kind.to_lowercase()),
         namespaced: true,
-        preferred: true,
-        listable: true,
-        deletable: true,
         ..ApiKind::namespace()
     }
 }

@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 use super::{EngineError, Externals, Limits, parallel::for_each_index};
 use crate::{
     deployment::{
-        self, Building, Deployment, DesiredState, Inclusion, ItemError, LoadInput, LoadProblem,
-        RenderOptions, RenderedFiles, ResolvedRepository,
+        self, Building, Deployment, DesiredState, Inclusion, ItemError, LoadError, LoadInput,
+        LoadProblem, RenderOptions, RenderedFiles, ResolvedRepository,
     },
     diagnostic::{Class, Diagnostic},
     jinja,
@@ -152,7 +152,7 @@ impl Engine {
     /// Reads from `externals` only. Work that has begun on the blocking pool ends by itself when the future is dropped.
     ///
     /// # Errors
-    /// The first problem of loading, or all problems of the stage that follows; there is no partial result.
+    /// All problems of the stage that fails; there is no partial result.
     pub async fn prepare_target(
         &self,
         request: &PrepareRequest,
@@ -168,7 +168,6 @@ impl Engine {
         .await?;
         let git_repositories = std::mem::take(&mut deployment.git_repositories);
         let rendering = Arc::new(deployment.into_rendering(RenderOptions {
-            jinja: request.jinja.clone(),
             inclusion: request.inclusion.clone(),
             discriminator: target.discriminator.clone(),
             images: target.images.clone(),
@@ -222,8 +221,10 @@ impl Engine {
             vars: VarsLoader {
                 environment: externals.environment.clone(),
                 cluster: externals.cluster.clone(),
+                git: externals.git.clone(),
+                http: externals.http.clone(),
+                secrets: externals.secrets.clone(),
             },
-            git: externals.git.clone(),
         };
         // Dropping this future ends the walk at its next step.
         let cancel = cancel.child_token();
@@ -231,10 +232,8 @@ impl Engine {
         let runtime = tokio::runtime::Handle::current();
         let walk = move || runtime.block_on(deployment::load(input, &cancel));
         match tokio::task::spawn_blocking(walk).await {
-            Ok(Err(error)) if matches!(error.problem(), LoadProblem::Cancelled) => {
-                Err(EngineError::Cancelled)
-            }
-            Ok(loaded) => Ok(loaded?),
+            Ok(Ok(loaded)) => Ok(loaded),
+            Ok(Err(errors)) => Err(load_failure(errors)),
             Err(error) => Err(EngineError::Internal { message: error.to_string() }),
         }
     }
@@ -266,6 +265,11 @@ impl Source {
             None => Project::load(&*self.tree, &self.project_dir, None),
         }
     }
+}
+
+fn load_failure(errors: Vec<LoadError>) -> EngineError {
+    let is_cancelled = |error: &LoadError| matches!(error.problem(), LoadProblem::Cancelled);
+    if errors.iter().any(is_cancelled) { EngineError::Cancelled } else { EngineError::Load(errors) }
 }
 
 /// Renders the texts of a target, which see no files.

@@ -25,7 +25,7 @@ use super::{
     http,
     mirror::{Mirror, WriteLock, disk_usage, last_use, remove_repository},
     operation::{Failure, Operation},
-    reference::Found,
+    reference::{self, Found},
     remote::{Depth, Remote},
     ssh,
 };
@@ -124,12 +124,15 @@ pub(super) struct Inner {
 enum Goal {
     Resolve,
     Files(Depth),
+    /// All branches and tags.
+    Tips,
 }
 
 /// What a conversation brought.
 struct Brought {
     found: Found,
     files: Option<(Arc<Mirror>, ObjectId)>,
+    tips: Vec<Resolved>,
 }
 
 impl Cache {
@@ -189,6 +192,20 @@ impl Cache {
             .ok_or_else(|| cache_error(&self.inner.root, &"the commit's files are missing"))?;
         let tree = GitTree::new(mirror, root, self.inner.options.max_file);
         Ok(GitCheckout { tree: Arc::new(tree), resolved: resolved(brought.found) })
+    }
+
+    /// The branches and tags, by name, and among them the one that is checked out by default. Annotated tags are followed.
+    ///
+    /// # Errors
+    /// See [`GitError`].
+    pub async fn tips(
+        &self,
+        url: &GitUrl,
+        auth: &Auth,
+        cancel: &CancellationToken,
+    ) -> Result<(Resolved, Vec<Resolved>), GitError> {
+        let brought = self.bring(url, &Reference::Default, auth, Goal::Tips, cancel).await?;
+        Ok((resolved(brought.found), brought.tips))
     }
 
     async fn bring(
@@ -330,14 +347,20 @@ impl Inner {
     ) -> Result<Brought, Stop> {
         let mut remote = Remote::open(transport, operation).map_err(|error| broken(url, &error))?;
         let found = find(&mut remote, url, reference)?;
+        let mut tips = Vec::new();
         let files = match goal {
             Goal::Resolve => None,
+            Goal::Tips => {
+                let listed = remote.list(&["refs/heads/", "refs/tags/"]);
+                tips = reference::tips(&listed.map_err(|error| broken(url, &error))?);
+                None
+            }
             Goal::Files(depth) => {
                 let fetch = Fetch { inner: self, url, reference, operation, commit: found.commit };
                 Some(fetch.files(&mut remote, depth)?)
             }
         };
-        Ok(Brought { found, files })
+        Ok(Brought { found, files, tips })
     }
 
     fn client(&self, auth: &Auth) -> Result<Client, net::NetError> {

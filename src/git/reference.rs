@@ -167,6 +167,23 @@ impl Reference {
     }
 }
 
+/// The branches and tags among what a server listed, by name.
+pub(super) fn tips(refs: &[Ref]) -> Vec<Resolved> {
+    let tip = |listed: &Ref| match listed {
+        Ref::Direct { full_ref_name, object }
+        | Ref::Peeled { full_ref_name, object, .. }
+        | Ref::Symbolic { full_ref_name, object, .. } => {
+            let (name, commit) = (full_ref_name.to_string(), object.to_string());
+            let is_tip = name.starts_with("refs/heads/") || name.starts_with("refs/tags/");
+            is_tip.then_some(Resolved { commit, name: Some(name) })
+        }
+        Ref::Unborn { .. } => None,
+    };
+    let mut tips: Vec<Resolved> = refs.iter().filter_map(tip).collect();
+    tips.sort_by(|a, b| a.name.cmp(&b.name));
+    tips
+}
+
 fn listing(what: &str, names: &[String]) -> String {
     const SHOWN: usize = 8;
     match names.len() {

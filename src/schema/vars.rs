@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{GitRef, Violations};
+use super::{GitRef, Violations, git::check_git_url};
 use crate::diagnostic::FieldPath;
 
 /// An entry of `vars`: where variables come from and how they are merged (kluctl 2.28).
@@ -98,6 +98,16 @@ pub struct GitFile {
     pub path: String,
 }
 
+impl GitFile {
+    fn check(&self, path: &FieldPath, violations: &mut Violations) {
+        check_git_url(&self.url, &path.child("url"), violations);
+        if let Some(reference) = &self.reference {
+            reference.check(&path.child("ref"), violations);
+        }
+        require(&self.path, "path", path, violations);
+    }
+}
+
 /// The `gitFiles` source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -112,6 +122,18 @@ pub struct GitFiles {
     pub files: Vec<GitFilesEntry>,
 }
 
+impl GitFiles {
+    fn check(&self, path: &FieldPath, violations: &mut Violations) {
+        check_git_url(&self.url, &path.child("url"), violations);
+        if let Some(reference) = &self.reference {
+            reference.check(&path.child("ref"), violations);
+        }
+        for (index, file) in self.files.iter().enumerate() {
+            require(&file.glob, "glob", &path.child("files").child(index), violations);
+        }
+    }
+}
+
 /// An entry of `gitFiles.files`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -119,13 +141,13 @@ pub struct GitFilesEntry {
     /// Pattern on the path in the repository.
     pub glob: String,
     /// Render the file as a template.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_false")]
     pub render: bool,
     /// Parse the file as YAML.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_false")]
     pub parse_yaml: bool,
     /// The file holds several documents.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_false")]
     pub yaml_multi_doc: bool,
 }
 
@@ -190,6 +212,8 @@ pub struct ClusterObject {
 impl ClusterObject {
     fn check(&self, path: &FieldPath, violations: &mut Violations) {
         check_name_or_labels(self.name.as_deref(), &self.labels, path, violations);
+        require(&self.kind, "kind", path, violations);
+        require(&self.path, "path", path, violations);
     }
 }
 
@@ -298,6 +322,10 @@ impl VarsSource {
             let message = "is written into results and cannot be set";
             violations.add(path.child("renderedVars"), message, "no such field");
         }
+        self.check_source(path, violations);
+    }
+
+    fn check_source(&self, path: &FieldPath, violations: &mut Violations) {
         if let Some(source) = &self.cluster_config_map {
             source.check(&path.child("clusterConfigMap"), violations);
         }
@@ -307,13 +335,41 @@ impl VarsSource {
         if let Some(source) = &self.cluster_object {
             source.check(&path.child("clusterObject"), violations);
         }
-        let git = self.git.as_ref().and_then(|git| git.reference.as_ref());
-        if let Some(reference) = git {
-            reference.check(&path.child("git").child("ref"), violations);
+        if let Some(source) = &self.git {
+            source.check(&path.child("git"), violations);
         }
-        let git_files = self.git_files.as_ref().and_then(|files| files.reference.as_ref());
-        if let Some(reference) = git_files {
-            reference.check(&path.child("gitFiles").child("ref"), violations);
+        if let Some(source) = &self.git_files {
+            source.check(&path.child("gitFiles"), violations);
+        }
+        let required = [
+            ("http", "url", self.http.as_ref().map(|source| &source.url)),
+            (
+                "awsSecretsManager",
+                "secretName",
+                self.aws_secrets_manager.as_ref().map(|source| &source.secret_name),
+            ),
+            (
+                "gcpSecretManager",
+                "secretName",
+                self.gcp_secret_manager.as_ref().map(|source| &source.secret_name),
+            ),
+            (
+                "azureKeyVault",
+                "vaultUri",
+                self.azure_key_vault.as_ref().map(|source| &source.vault_uri),
+            ),
+            (
+                "azureKeyVault",
+                "secretName",
+                self.azure_key_vault.as_ref().map(|source| &source.secret_name),
+            ),
+            ("vault", "address", self.vault.as_ref().map(|source| &source.address)),
+            ("vault", "path", self.vault.as_ref().map(|source| &source.path)),
+        ];
+        for (kind, field, value) in required {
+            if let Some(value) = value {
+                require(value, field, &path.child(kind), violations);
+            }
         }
     }
 }

@@ -33,6 +33,8 @@ pub enum VarsError {
         path: String,
         /// Directories that were searched.
         searched: Vec<String>,
+        /// The field that names the file, relative to the entry.
+        field: FieldPath,
     },
     /// The file cannot be read.
     #[error("vars file cannot be read")]
@@ -116,10 +118,10 @@ pub enum VarsError {
         /// The source field.
         kind: &'static str,
     },
-    /// The cluster could not be asked.
+    /// What lies outside of the project could not be asked.
     #[error("{}", diagnostic.message)]
-    Cluster {
-        /// What the reader says.
+    Outside {
+        /// What whoever asked says.
         diagnostic: Box<Diagnostic>,
     },
     /// No such object.
@@ -144,25 +146,98 @@ pub enum VarsError {
         /// The key.
         key: String,
     },
-    /// The text in the object cannot be used. It may be secret, so that only its place is told.
-    #[error("key {key:?} of {object} {problem}")]
-    ObjectContent {
-        /// `namespace/Kind/name`.
-        object: String,
-        /// The key.
-        key: String,
-        /// What is wrong, without any of the content.
+    /// A text cannot be used. It may be secret, so that the problem tells no more of it than the source allows.
+    #[error("{what} {problem}")]
+    Content {
+        /// Where the text is from.
+        what: String,
+        /// What is wrong with it.
         problem: String,
     },
-    /// A source kind that comes later.
-    #[error("vars from {kind} are not supported yet")]
-    NotSupported {
+    /// Nothing at a JSON path.
+    #[error("{what} does not exist")]
+    FieldNotFound {
+        /// The path, and where it was looked up.
+        what: String,
+    },
+    /// A JSON path that is none.
+    #[error("{field} is not a JSON path")]
+    JsonPath {
+        /// The field of the entry that holds the path.
+        field: &'static str,
+        /// What the parser says.
+        #[source]
+        source: JsonPathError,
+    },
+    /// A pattern that is none.
+    #[error("pattern {pattern:?} cannot be used: {problem}")]
+    Pattern {
+        /// The field of the entry that holds the pattern.
+        field: &'static str,
+        /// The pattern.
+        pattern: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// No group serves the kind, or several do.
+    #[error("{}", kind_message(kind, served))]
+    KindNotUnique {
+        /// The kind.
+        kind: String,
+        /// The API versions that serve it.
+        served: Vec<String>,
+    },
+    /// A repository without a default branch.
+    #[error("{url} has no default branch")]
+    NoDefaultBranch {
+        /// The repository.
+        url: String,
+    },
+    /// More than may be read.
+    #[error("{what} exceeds {limit}")]
+    TooLarge {
+        /// What is too large.
+        what: String,
+        /// The limit, with its unit.
+        limit: String,
+    },
+    /// The server refuses.
+    #[error("{url} answers with status {status}")]
+    HttpStatus {
+        /// The URL, without credentials and query.
+        url: String,
+        /// The status code.
+        status: u16,
+    },
+    /// No such secret.
+    #[error("{what} does not exist")]
+    SecretNotFound {
+        /// The secret and its store.
+        what: String,
+    },
+    /// The front offers no such source.
+    #[error("vars from {kind} are not available here")]
+    NotAvailable {
         /// The source field.
         kind: &'static str,
     },
+    /// An entry without a source, which the check of the file would have found.
+    #[error("the entry has no source")]
+    NoSource,
+}
+
+fn kind_message(kind: &str, served: &[String]) -> String {
+    match served {
+        [] => format!("the target cluster serves no kind {kind}"),
+        served => format!("kind {kind} is served by {}", served.join(" and ")),
+    }
 }
 
 impl VarsError {
+    pub(super) fn outside(diagnostic: Diagnostic) -> Self {
+        Self::Outside { diagnostic: Box::new(diagnostic) }
+    }
+
     /// The field at fault, relative to the vars entry.
     fn field(&self) -> FieldPath {
         let below = |first: &str, field: &FieldPath| {
@@ -177,10 +252,15 @@ impl VarsError {
             | Self::EnvironmentValue { field, .. } => below("systemEnvVars", field),
             Self::When(_) => FieldPath::root().child("when"),
             Self::TargetPath { .. } => FieldPath::root().child("targetPath"),
-            Self::FileNotFound { .. } | Self::FileUnreadable(_) => FieldPath::root().child("file"),
-            Self::NotSupported { kind } | Self::NoCluster { kind } => {
+            Self::FileNotFound { field, .. } => field.clone(),
+            Self::NotAvailable { kind } | Self::NoCluster { kind } => {
                 FieldPath::root().child(*kind)
             }
+            Self::JsonPath { field, .. } | Self::Pattern { field, .. } => {
+                field.split('.').collect()
+            }
+            Self::KindNotUnique { .. } => FieldPath::root().child("clusterObject").child("kind"),
+            Self::HttpStatus { .. } => FieldPath::root().child("http"),
             _ => FieldPath::root(),
         }
     }
@@ -237,8 +317,22 @@ impl Describe for VarsError {
             Self::NoCluster { .. } => {
                 plain().with_hint("there is no kubeconfig, or offline mode is on")
             }
-            Self::Cluster { diagnostic } => (**diagnostic).clone(),
-            Self::ObjectNotFound { .. } | Self::KeyNotFound { .. } => {
+            Self::NotAvailable { .. } => plain().with_hint(
+                "this build, or the place where it runs, has no access to this kind of source",
+            ),
+            Self::Outside { diagnostic } => (**diagnostic).clone(),
+            Self::JsonPath { source, .. } => plain().with_cause(source),
+            Self::KindNotUnique { served, .. } if !served.is_empty() => {
+                plain().with_hint("say which one with `apiVersion`")
+            }
+            Self::HttpStatus { status: 401 | 403, .. } => {
+                plain().with_hint("give what the server asks for in `headers`")
+            }
+            Self::ObjectNotFound { .. }
+            | Self::KeyNotFound { .. }
+            | Self::FieldNotFound { .. }
+            | Self::SecretNotFound { .. }
+            | Self::HttpStatus { status: 404, .. } => {
                 plain().with_hint("set ignoreMissing: true if it may be missing")
             }
             Self::Ambiguous { .. } => {

@@ -2,7 +2,9 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Map, Value};
 
-use super::{ClusterReader, Context, Templates, VarsError, sources};
+use super::{
+    ClusterReader, Context, GitSource, HttpSource, SecretStores, Templates, VarsError, sources,
+};
 use crate::{
     diagnostic::Segment,
     object::{JsonPath, set_at, type_name},
@@ -17,6 +19,12 @@ pub struct VarsLoader {
     pub environment: Arc<BTreeMap<String, String>>,
     /// The target cluster; `None` makes cluster sources an error.
     pub cluster: Option<Arc<dyn ClusterReader>>,
+    /// Git repositories; `None` makes `git` and `gitFiles` an error.
+    pub git: Option<Arc<dyn GitSource>>,
+    /// HTTP servers; `None` makes `http` an error.
+    pub http: Option<Arc<dyn HttpSource>>,
+    /// Stores of secrets.
+    pub secrets: SecretStores,
 }
 
 impl VarsLoader {
@@ -68,17 +76,44 @@ impl VarsLoader {
             let read = sources::environment::read(names, &self.environment, entry.ignore_missing);
             return read.map(|variables| Some(Loaded::mapping(variables)));
         }
+        if let Some(source) = &entry.git {
+            let git = self.git.as_deref();
+            return sources::git::read(source, entry, git, templates, context).await.map(Some);
+        }
+        if let Some(source) = &entry.git_files {
+            let git = self.git.as_deref();
+            return sources::git_files::read(source, entry, git, templates, context)
+                .await
+                .map(Some);
+        }
+        if let Some(request) = &entry.http {
+            return sources::http::read(request, entry, self.http.as_deref()).await.map(Some);
+        }
+        if let Some(secret) = sources::secrets::read(entry, &self.secrets, templates, context).await
+        {
+            return secret.map(Some);
+        }
+        self.read_cluster(entry, templates, context).await
+    }
+
+    /// The value of a source in the target cluster.
+    async fn read_cluster(
+        &self,
+        entry: &VarsSource,
+        templates: &Templates,
+        context: &Context,
+    ) -> Result<Option<Loaded>, VarsError> {
+        use sources::cluster::{DataKind, read};
+
         let cluster = self.cluster.as_deref();
         if let Some(source) = &entry.cluster_config_map {
-            let kind = sources::cluster::DataKind::ConfigMap;
-            return sources::cluster::read(kind, source, entry, cluster, templates, context).await;
+            return read(DataKind::ConfigMap, source, entry, cluster, templates, context).await;
         }
         if let Some(source) = &entry.cluster_secret {
-            let kind = sources::cluster::DataKind::Secret;
-            return sources::cluster::read(kind, source, entry, cluster, templates, context).await;
+            return read(DataKind::Secret, source, entry, cluster, templates, context).await;
         }
-        let kind = entry.kinds().first().copied().unwrap_or("an unknown source");
-        Err(VarsError::NotSupported { kind })
+        let Some(source) = &entry.cluster_object else { return Err(VarsError::NoSource) };
+        sources::cluster_object::read(source, entry, cluster, templates, context).await.map(Some)
     }
 }
 

@@ -16,6 +16,7 @@ pub struct Templates {
     label: Option<Arc<str>>,
     search: Arc<SearchPath>,
     environment: jinja::Environment,
+    options: jinja::Options,
 }
 
 /// The directories of a source in which templates and files are searched, first match wins.
@@ -101,15 +102,26 @@ impl Templates {
         let search = Arc::new(SearchPath { tree, dirs });
         let loader: Arc<dyn jinja::Loader> = search.clone();
         let environment = jinja::Environment::new(loader, options.clone());
-        Self { label, search, environment }
+        Self { label, search, environment, options: options.clone() }
     }
 
     /// The same source with one more directory that is searched before all others.
     #[must_use]
-    pub fn with_first_dir(&self, dir: &str, options: &jinja::Options) -> Self {
+    pub fn with_first_dir(&self, dir: &str) -> Self {
         let mut dirs = vec![dir.to_owned()];
         dirs.extend(self.search.dirs.iter().filter(|other| *other != dir).cloned());
-        Self::new(self.search.tree.clone(), self.label.clone(), dirs, options)
+        Self::new(self.search.tree.clone(), self.label.clone(), dirs, &self.options)
+    }
+
+    /// Another source with the same settings.
+    #[must_use]
+    pub fn of_source(
+        &self,
+        tree: Arc<dyn SourceTree>,
+        label: Option<Arc<str>>,
+        dirs: Vec<String>,
+    ) -> Self {
+        Self::new(tree, label, dirs, &self.options)
     }
 
     /// The source's files.

@@ -188,3 +188,61 @@ fn fields_without_effect_are_told() {
     assert!(args.starts_with("deployment.yaml:3:3: deployments[0].args: has no effect"), "{args}");
     assert!(always.contains("alwaysDeploy"), "{always}");
 }
+
+#[test]
+fn all_problems_are_told_at_once() {
+    let fixture = Fixture::new(&[
+        (
+            "deployment.yaml",
+            "deployments:\n- path: none\n- path: app\n  when: nope\n- include: sub\n- include: broken\n- path: app\n  vars: [{file: no.yaml}]\n",
+        ),
+        ("app/cm.yaml", CONFIG_MAP),
+        (
+            "sub/deployment.yaml",
+            "deployments:\n- {path: a, include: b}\n- {path: a, args: {x: 1}}\n",
+        ),
+        ("broken/deployment.yaml", "deployments: [\n"),
+    ]);
+    let errors = fixture.load_all().err().unwrap();
+    let places: Vec<String> = errors
+        .iter()
+        .map(|error| {
+            let diagnostic = error.describe();
+            let at = diagnostic.at.clone().unwrap();
+            format!("{} {}", at.file, diagnostic.field.unwrap_or_default())
+        })
+        .collect();
+    assert_eq!(
+        places,
+        [
+            "deployment.yaml deployments[0].path",
+            "deployment.yaml deployments[1].when",
+            "sub/deployment.yaml deployments[0]",
+            "sub/deployment.yaml deployments[1].args",
+            "broken/deployment.yaml ",
+            "deployment.yaml deployments[4].vars[0].file",
+        ]
+    );
+}
+
+#[test]
+fn variables_from_git_count_as_use_of_the_repository() {
+    let url = "https://git.example.com/vars.git";
+    let deployment = Fixture::new(&[
+        (
+            "deployment.yaml",
+            &format!(
+                "vars:\n- git: {{url: {url}, path: v.yaml}}\ndeployments:\n- git: {{url: {url}, subDir: lib}}\n"
+            ),
+        ),
+    ])
+    .with_git(&[(url, &[("v.yaml", "a: 1\n"), ("lib/deployment.yaml", "")])])
+    .load()
+    .unwrap();
+    let used: Vec<_> = deployment
+        .git_repositories
+        .iter()
+        .map(|one| (one.url.as_str(), one.commit.as_str(), one.sub_dirs.as_slice()))
+        .collect();
+    assert_eq!(used, [(url, "c0ffee", &["lib".to_owned()][..])]);
+}

@@ -40,14 +40,17 @@ impl Fixture {
     }
 
     fn load(&self) -> Result<Deployment, LoadError> {
+        self.load_all().map_err(|mut errors| errors.swap_remove(0))
+    }
+
+    fn load_all(&self) -> Result<Deployment, Vec<LoadError>> {
         let Value::Object(variables) = self.variables.clone() else { panic!("no mapping") };
         let input = LoadInput {
             tree: self.tree.clone(),
             dir: String::new(),
             context: Context::from(variables),
             jinja: options(),
-            vars: VarsLoader::default(),
-            git: self.git.clone(),
+            vars: VarsLoader { git: self.git.clone(), ..VarsLoader::default() },
         };
         block_on(load(input, &CancellationToken::new()))
     }
@@ -65,7 +68,6 @@ impl Fixture {
         let describe = |error: &dyn Describe| vec![error.describe()];
         let deployment = self.load().map_err(|error| describe(&error))?;
         let rendering = Arc::new(deployment.into_rendering(RenderOptions {
-            jinja: options(),
             inclusion,
             discriminator: Some("shop".to_owned()),
             images: Vec::new(),

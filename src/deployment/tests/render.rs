@@ -85,7 +85,6 @@ fn the_problems_of_all_items_are_gathered_by_stage() {
         ("b/sub/Helm-Chart.YML", ""),
     ]);
     let rendering = errors.load().unwrap().into_rendering(RenderOptions {
-        jinja: options(),
         inclusion: Inclusion::default(),
         discriminator: None,
         images: Vec::new(),

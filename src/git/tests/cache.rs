@@ -499,6 +499,28 @@ async fn the_repository_used_longest_ago_goes_unless_it_is_held() {
 }
 
 #[tokio::test]
+async fn branches_and_tags_are_listed_with_their_commits() {
+    let origin = Origin::new();
+    let first = origin.id("HEAD");
+    origin.write("deploy/app.yaml", "app: 2\n");
+    let second = origin.push("main");
+    let server = Server::start(origin.repos(), None).await;
+    let (_dir, cache) = cache();
+    let url = GitUrl::parse(&server.url("shop.git")).unwrap();
+    let (default, tips) =
+        cache.tips(&url, &Auth::default(), &CancellationToken::new()).await.unwrap();
+    assert_eq!(default.name.as_deref(), Some("refs/heads/main"));
+    let tips: Vec<(&str, &str)> =
+        tips.iter().map(|tip| (tip.name.as_deref().unwrap(), tip.commit.as_str())).collect();
+    assert!(tips.contains(&("refs/heads/main", &second)), "{tips:?}");
+    assert!(tips.contains(&("refs/heads/feat/x", &first)), "{tips:?}");
+    // An annotated tag leads to its commit.
+    assert!(tips.contains(&("refs/tags/v1", &first)), "{tips:?}");
+    assert!(tips.is_sorted());
+    assert_eq!(server.fetches(), 0);
+}
+
+#[tokio::test]
 async fn resolving_downloads_nothing() {
     let origin = Origin::new();
     let server = Server::start(origin.repos(), None).await;

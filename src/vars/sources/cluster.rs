@@ -3,13 +3,13 @@
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde_json::Value;
 
+use super::text::Text;
 use crate::{
     schema::{ClusterData, VarsSource},
     vars::{
         ClusterReader, Context, Templates, VarsError,
         load::{Loaded, at_target_path},
     },
-    yaml::{self, Schema},
 };
 
 /// Which of the two sources.
@@ -61,14 +61,11 @@ pub(in crate::vars) async fn read(
         }
         return Err(VarsError::KeyNotFound { object: shown, key: source.key.clone() });
     };
-    let fail = |problem: String| VarsError::ObjectContent {
-        object: shown.clone(),
-        key: source.key.clone(),
-        problem,
-    };
-    let text = decode(kind, text.as_str().unwrap_or_default()).map_err(fail)?;
-    let value = parse(kind, &text, entry.multidoc, templates, context).map_err(fail)?;
-    let loaded = Loaded { value, what: format!("key {:?} of {shown}", source.key) };
+    let is_sensitive = entry.sensitive.unwrap_or(kind == DataKind::Secret);
+    let what = format!("key {:?} of {shown}", source.key);
+    let text = decode(kind, text.as_str().unwrap_or_default(), what, is_sensitive)?;
+    let text = text.render("", templates, context)?;
+    let loaded = Loaded { value: text.parse(entry.multidoc)?, what: text.what };
     if source.target_path.is_some() {
         let variables = at_target_path(source.target_path.as_deref(), loaded)?;
         return Ok(Some(Loaded::mapping(variables)));
@@ -81,18 +78,15 @@ async fn find(
     source: &ClusterData,
     cluster: &dyn ClusterReader,
 ) -> Result<Value, VarsError> {
-    let refused = |diagnostic| VarsError::Cluster { diagnostic: Box::new(diagnostic) };
     let (namespace, kind) = (source.namespace.as_str(), kind.kind());
     if let Some(name) = source.name.as_deref().filter(|name| !name.is_empty()) {
-        let object = cluster.get("v1", kind, namespace, name).await.map_err(refused)?;
+        let object = cluster.get("v1", kind, namespace, name).await.map_err(VarsError::outside)?;
         let object_name = || format!("{namespace}/{kind}/{name}");
         return object.ok_or_else(|| VarsError::ObjectNotFound { object: object_name() });
     }
-    let labels: Vec<String> =
-        source.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    let shown = format!("{namespace}/{kind} with labels {}", labels.join(","));
+    let shown = format!("{namespace}/{kind} with labels {}", super::selector(&source.labels));
     let list = cluster.list("v1", kind, namespace, &source.labels);
-    let mut objects = list.await.map_err(refused)?;
+    let mut objects = list.await.map_err(VarsError::outside)?;
     match (objects.pop(), objects.len()) {
         (None, _) => Err(VarsError::ObjectNotFound { object: shown }),
         (Some(object), 0) => Ok(object),
@@ -100,42 +94,12 @@ async fn find(
     }
 }
 
-fn decode(kind: DataKind, text: &str) -> Result<String, String> {
+fn decode(kind: DataKind, text: &str, what: String, is_sensitive: bool) -> Result<Text, VarsError> {
     if kind == DataKind::ConfigMap {
-        return Ok(text.to_owned());
+        return Ok(Text { content: text.to_owned(), what, is_sensitive });
     }
-    let bytes = BASE64_STANDARD.decode(text).map_err(|_| "is not valid base64".to_owned())?;
-    String::from_utf8(bytes).map_err(|_| "is not UTF-8 text".to_owned())
-}
-
-/// Renders and parses. Messages about a Secret tell the line, but nothing of the content.
-fn parse(
-    kind: DataKind,
-    text: &str,
-    multidoc: bool,
-    templates: &Templates,
-    context: &Context,
-) -> Result<Value, String> {
-    let detail = |line: Option<usize>, message: String| {
-        let line = line.map_or(String::new(), |line| format!(", line {line}"));
-        match kind {
-            DataKind::ConfigMap => format!("{line}: {message}"),
-            DataKind::Secret => line,
-        }
-    };
-    let rendered = templates.render("", text, context).map_err(|error| {
-        let line = error.position.map(|position| position.line);
-        format!("cannot be rendered ({}){}", error.kind, detail(line, error.message))
-    })?;
-    let invalid = |error: yaml::YamlError| {
-        let line = error.position().map(|position| position.line);
-        format!("is not valid YAML{}", detail(line, error.problem().to_string()))
-    };
-    if multidoc {
-        let documents = yaml::parse_documents("", rendered.as_bytes(), Schema::Config);
-        let documents = documents.map_err(invalid)?;
-        return Ok(documents.into_iter().map(|document| document.value).collect());
+    match BASE64_STANDARD.decode(text) {
+        Ok(bytes) => Text::from_bytes(bytes, what, is_sensitive),
+        Err(_) => Err(VarsError::Content { what, problem: "is not valid base64".to_owned() }),
     }
-    let document = yaml::parse_document("", rendered.as_bytes(), Schema::Config);
-    document.map(|document| document.value).map_err(invalid)
 }

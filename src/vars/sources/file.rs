@@ -2,7 +2,9 @@
 
 use serde_json::{Map, Value};
 
+use super::text::Text;
 use crate::{
+    diagnostic::FieldPath,
     object::type_name,
     schema::VarsSource,
     vars::{Context, Templates, VarsError, is_encrypted, load::Loaded},
@@ -20,13 +22,17 @@ pub(in crate::vars) fn read(
         if entry.ignore_missing {
             return Ok(Loaded::mapping(Map::new()));
         }
+        let (path, field) = (path.to_owned(), FieldPath::root().child("file"));
         let searched = templates.dirs().to_vec();
-        return Err(VarsError::FileNotFound { path: path.to_owned(), searched });
+        return Err(VarsError::FileNotFound { path, searched, field });
     };
     let content = templates.tree().read(&found)?;
     let Ok(text) = std::str::from_utf8(&content) else {
         return Err(VarsError::NotText { path: found });
     };
+    if entry.sensitive == Some(true) {
+        return read_sensitive(found, text, entry, templates, context);
+    }
     let unrendered = || Box::new(templates.file(&found, text, text));
     let rendered = templates
         .render(&found, text, context)
@@ -46,6 +52,24 @@ pub(in crate::vars) fn read(
         });
     }
     Ok(Loaded { value, what: found })
+}
+
+/// The same without a word about the content in messages.
+fn read_sensitive(
+    path: String,
+    text: &str,
+    entry: &VarsSource,
+    templates: &Templates,
+    context: &Context,
+) -> Result<Loaded, VarsError> {
+    let what = format!("vars file {path}");
+    let text = Text { content: text.to_owned(), what, is_sensitive: true };
+    let text = text.render(&path, templates, context)?;
+    if is_encrypted(&path, text.content.as_bytes()) {
+        return Err(VarsError::Encrypted { path });
+    }
+    let value = if entry.multidoc { text.parse(true)? } else { super::mapping(&text)? };
+    Ok(Loaded { value, what: path })
 }
 
 /// The first document as a mapping (an empty one when there is none), or the list of all documents.

@@ -1,3 +1,4 @@
+mod outside;
 mod sources;
 mod templates;
 
@@ -44,6 +45,10 @@ fn load_with(
 
 fn load(files: &[(&str, &str)], start: Value, entries: &[Value]) -> Value {
     load_with(&VarsLoader::default(), files, start, entries).unwrap()
+}
+
+fn load_failure(entry: Value) -> VarsError {
+    load_with(&VarsLoader::default(), &[], json!({}), &[entry]).unwrap_err()
 }
 
 fn load_error(files: &[(&str, &str)], entry: Value) -> Diagnostic {
@@ -119,14 +124,20 @@ fn changing_a_copy_leaves_the_original_alone() {
 }
 
 #[test]
-fn sources_that_come_later_are_refused_by_name() {
+fn sources_that_the_front_does_not_offer_are_refused_by_name() {
+    let url = "https://example.com";
     for (kind, source) in [
-        ("http", json!({"url": "https://example.com"})),
+        ("http", json!({"url": url})),
+        ("git", json!({"url": url, "path": "x.yaml"})),
+        ("gitFiles", json!({"url": url, "files": [{"glob": "*"}]})),
+        ("awsSecretsManager", json!({"secretName": "x"})),
+        ("gcpSecretManager", json!({"secretName": "x"})),
+        ("azureKeyVault", json!({"vaultUri": url, "secretName": "x"})),
         ("vault", json!({"address": "https://vault", "path": "secret/data/x"})),
-        ("git", json!({"url": "https://example.com/a.git", "path": "x.yaml"})),
     ] {
-        let error = load_error(&[], json!({kind: source}));
-        assert_eq!(error.message, format!("vars from {kind} are not supported yet"));
+        let (error, field) = load_failure(json!({kind: source})).describe_entry();
+        assert_eq!(error.message, format!("vars from {kind} are not available here"));
+        assert_eq!(field.to_string(), kind);
     }
 }
 
@@ -134,6 +145,16 @@ fn sources_that_come_later_are_refused_by_name() {
 struct FakeCluster(BTreeMap<String, Value>);
 
 impl ClusterReader for FakeCluster {
+    fn api_versions<'a>(&'a self, kind: &'a str) -> BoxFuture<'a, Result<Vec<String>, Diagnostic>> {
+        let versions: &[&str] = match kind {
+            "ConfigMap" => &["v1"],
+            "Event" => &["events.k8s.io/v1", "v1"],
+            _ => &[],
+        };
+        let versions = versions.iter().map(|version| (*version).to_owned()).collect();
+        async move { Ok(versions) }.boxed()
+    }
+
     fn get<'a>(
         &'a self,
         _api_version: &'a str,
