@@ -1,12 +1,15 @@
 //! The recursion over kustomizations: resources and bases in, generators, components, transformers, out.
 
-use std::{cell::OnceCell, sync::Arc};
+use std::{
+    cell::{Cell, OnceCell},
+    sync::Arc,
+};
 
 use super::{
     config::{TransformerConfig, load_configurations, load_crds, merge_shared, refuse},
     decode::Located,
     error::{KustomizeError, Place, Result},
-    files::{self, Purpose},
+    files::{self, Files, Purpose},
     generators::{self, Generator, config_map_generator, secret_generator},
     kustomization::{self, Kustomization, Loaded},
     origin::{Origin, Origins},
@@ -24,15 +27,17 @@ use super::{
     vars::VarSet,
 };
 use crate::{
-    tree::{SourceTree, TreeError},
+    tree::TreeError,
     yaml::{self, Schema as YamlSchema},
 };
 
 /// What all kustomizations of a build share.
 pub(crate) struct Build<'a> {
-    pub tree: &'a dyn SourceTree,
+    pub files: Files<'a>,
     /// Set by the first kustomization that has an opinion, the root before all others.
     schema: OnceCell<Arc<Schema>>,
+    /// Whether any object was read, which needs the built-in schema.
+    has_objects: Cell<bool>,
     pub origins: Origins,
 }
 
@@ -55,8 +60,8 @@ struct Target<'a> {
 }
 
 impl<'a> Build<'a> {
-    pub(crate) fn new(tree: &'a dyn SourceTree, origins: Origins) -> Self {
-        Self { tree, schema: OnceCell::new(), origins }
+    pub(crate) fn new(files: Files<'a>, origins: Origins) -> Self {
+        Self { files, schema: OnceCell::new(), has_objects: Cell::new(false), origins }
     }
 
     /// The schema in force.
@@ -101,9 +106,10 @@ impl Target<'_> {
             }
             (Some(path), None) => {
                 let place = place.child("path");
-                let (file, text) = files::read(self.build.tree, self.dir(), path, &place)?;
+                let (file, text) = self.build.files.read(self.dir(), path, &place)?;
                 let document = yaml::parse_document(&file, &text, YamlSchema::Config)?;
-                let own = || Arc::new(Schema::from_openapi(&document.value));
+                let with_builtin = self.build.has_objects.get();
+                let own = || Arc::new(Schema::from_openapi(&document.value, with_builtin));
                 self.build.schema.get_or_init(own);
                 Ok(())
             }
@@ -119,8 +125,12 @@ impl Target<'_> {
             self.add_resource(into, resource)?;
         }
         let config = self.config()?;
-        let conflict = |conflict| refuse(&conflict, &self.loaded.place());
-        merge_shared(&mut into.config, &config).map_err(conflict)?;
+        self.merge_config(into, &config)?;
+        if !kustomization.crds.is_empty() {
+            let mut of_crds = TransformerConfig::default();
+            load_crds(self.build.files, self.dir(), &kustomization.crds, &mut of_crds)?;
+            self.merge_config(into, &Arc::new(of_crds))?;
+        }
         self.generate(into)?;
         for component in &kustomization.components {
             self.add_component(into, component)?;
@@ -133,24 +143,29 @@ impl Target<'_> {
         into.vars.declare(&kustomization.vars, &mut into.map)
     }
 
-    /// The default field specifications, and what `configurations` and `crds` add.
+    /// The default field specifications, and what `configurations` add.
     fn config(&self) -> Result<Arc<TransformerConfig>> {
-        let Kustomization { configurations, crds, .. } = self.kustomization();
+        let configurations = &self.kustomization().configurations;
         let mut config = TransformerConfig::defaults();
-        if !configurations.is_empty() || !crds.is_empty() {
+        if !configurations.is_empty() {
             let own = Arc::make_mut(&mut config);
-            load_configurations(self.build.tree, self.dir(), configurations, own)?;
-            load_crds(self.build.tree, self.dir(), crds, own)?;
+            load_configurations(self.build.files, self.dir(), configurations, own)?;
         }
         Ok(config)
+    }
+
+    fn merge_config(&self, into: &mut Accumulator, config: &Arc<TransformerConfig>) -> Result<()> {
+        merge_shared(&mut into.config, config)
+            .map_err(|conflict| refuse(&conflict, &self.loaded.place()))
     }
 
     /// Adds a file of manifests or the objects of a directory.
     fn add_resource(&self, into: &mut Accumulator, entry: &Located<String>) -> Result<()> {
         let Located { value: path, place } = entry;
-        match files::read(self.build.tree, self.dir(), path, place) {
+        match self.build.files.read(self.dir(), path, place) {
             Ok((file, text)) => {
                 let schema = self.build.schema();
+                self.build.has_objects.set(true);
                 let origin = self.build.origins.file(&self.path, path);
                 for mut resource in files::parse(&file, &text, Purpose::Resources, &schema)? {
                     resource.origin.clone_from(&origin);
@@ -193,10 +208,10 @@ impl Target<'_> {
                 problem.with_hint("check the indentation: two entries may have become one"),
             )));
         }
-        let dir = files::resolve(self.dir(), path, place)?;
+        let dir = self.build.files.resolve_dir(self.dir(), path, place)?;
         let mut visited = Some(self);
         while let Some(target) = visited {
-            if is_at_or_below(target.dir(), &dir) {
+            if files::is_at_or_below(target.dir(), &dir) {
                 let shown = if dir.is_empty() { "the root directory" } else { &dir };
                 let problem = place.problem(format!("{shown} contains this kustomization"));
                 return Err(KustomizeError::Kustomization(Box::new(
@@ -205,7 +220,7 @@ impl Target<'_> {
             }
             visited = target.parent;
         }
-        kustomization::load(self.build.tree, &dir, Some(place))
+        kustomization::load(self.build.files, &dir, Some(place))
     }
 
     fn target<'b>(&'b self, loaded: &'b Loaded, path: &str) -> Target<'b> {
@@ -216,8 +231,7 @@ impl Target<'_> {
     fn merge(&self, into: &mut Accumulator, below: Accumulator) -> Result<()> {
         into.map.append_all(below.map)?;
         if let Some(config) = &below.config {
-            let conflict = |conflict| refuse(&conflict, &self.loaded.place());
-            merge_shared(&mut into.config, config).map_err(conflict)?;
+            self.merge_config(into, config)?;
         }
         into.vars.merge(below.vars)
     }
@@ -226,13 +240,14 @@ impl Target<'_> {
         let kustomization = self.kustomization();
         let schema = self.build.schema();
         let generator = Generator {
-            tree: self.build.tree,
+            files: self.build.files,
             dir: self.dir(),
             options: kustomization.generator_options.as_ref(),
             schema: &schema,
         };
         let origin = |kind: &str| self.origin(kind);
         let mut absorb = |mut resource: Resource, origin: Option<Origin>| {
+            self.build.has_objects.set(true);
             resource.origin = resource.origin.take().or(origin);
             generators::absorb(&mut into.map, resource)
         };
@@ -279,9 +294,12 @@ impl Target<'_> {
     fn transform(&self, map: &mut ResMap, config: &TransformerConfig) -> Result<()> {
         let kustomization = self.kustomization();
         let schema = self.build.schema();
-        let patching = Patching { tree: self.build.tree, dir: self.dir(), schema: &schema };
+        let patching = Patching { files: self.build.files, dir: self.dir(), schema: &schema };
         let merge_patches =
             patches_strategic_merge::prepare(&patching, &kustomization.patches_strategic_merge)?;
+        if let ([], [first, ..]) = (&*merge_patches, &*kustomization.patches_strategic_merge) {
+            return Err(first.place.refuse("there is no patch in what is named here"));
+        }
         let prepare = |entry| patches::prepare(&patching, entry);
         let prepared = kustomization.patches.iter().map(prepare).collect::<Result<Vec<_>>>()?;
         let prepare = |entry| patches_json6902::prepare(&patching, entry);
@@ -314,7 +332,7 @@ impl Target<'_> {
         }
         if !kustomization.replacements.is_empty() {
             let list =
-                replacements::load(self.build.tree, self.dir(), &kustomization.replacements)?;
+                replacements::load(self.build.files, self.dir(), &kustomization.replacements)?;
             replacements::apply(map, &list)?;
             self.record(map, "ReplacementTransformer");
         }
@@ -375,12 +393,6 @@ impl Target<'_> {
 fn wrong_kind(place: &Place, is: &str, field: &str) -> KustomizeError {
     let problem = place.problem(format!("this directory is {is}"));
     KustomizeError::Kustomization(Box::new(problem.with_hint(format!("name it under {field}"))))
-}
-
-/// Whether a directory is `candidate` or below it.
-fn is_at_or_below(dir: &str, candidate: &str) -> bool {
-    candidate.is_empty()
-        || dir.strip_prefix(candidate).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Whether a path looks like two list entries that YAML joined: `../a - ../b`.

@@ -1,7 +1,7 @@
 //! Typed reading of kustomizations: strict about fields and types, every value knows its place.
 //!
 //! Field names match in any letter case, `null` means absent, and a number is no string: kustomize refuses
-//! `newTag: 1.10` for good reason, it would become `1.1`.
+//! `newTag: 1.10` for good reason, it would become `1.1`. In the configurations of plug-ins it is one, as in kustomize.
 
 use std::collections::BTreeMap;
 
@@ -21,11 +21,18 @@ pub(crate) struct Node<'a> {
     pub path: FieldPath,
     document: &'a Document,
     file: &'a str,
+    /// Whether numbers and booleans are texts where a text belongs.
+    lenient: bool,
 }
 
 impl<'a> Node<'a> {
     pub(crate) fn root(file: &'a str, document: &'a Document) -> Self {
-        Self { value: &document.value, path: FieldPath::root(), document, file }
+        Self { value: &document.value, path: FieldPath::root(), document, file, lenient: false }
+    }
+
+    /// As [`Node::root`], with numbers and booleans for texts.
+    pub(crate) fn lenient(file: &'a str, document: &'a Document) -> Self {
+        Self { lenient: true, ..Self::root(file, document) }
     }
 
     pub(crate) fn place(&self) -> Place {
@@ -51,7 +58,7 @@ impl<'a> Node<'a> {
     }
 
     fn child(&self, segment: impl Into<crate::diagnostic::Segment>, value: &'a Value) -> Self {
-        Self { value, path: self.path.child(segment), document: self.document, file: self.file }
+        Self { value, path: self.path.child(segment), ..*self }
     }
 
     /// The fields of a mapping, of which only `known` are allowed.
@@ -122,7 +129,11 @@ impl<T: Fielded> Decode for T {
 
 impl Decode for String {
     fn decode(node: &Node<'_>) -> Result<Self> {
-        node.value.as_str().map(str::to_owned).ok_or_else(|| node.expected("a string"))
+        match node.value {
+            Value::String(text) => Ok(text.clone()),
+            Value::Number(_) | Value::Bool(_) if node.lenient => Ok(node.value.to_string()),
+            _ => Err(node.expected("a string")),
+        }
     }
 }
 
@@ -178,12 +189,12 @@ impl<T: Decode> Decode for Located<T> {
 
 /// Defines a struct that is read from a mapping with exactly the fields named.
 macro_rules! decoded {
-    ($(#[$meta:meta])* pub(crate) struct $name:ident {
+    ($(#[$meta:meta])* $visibility:vis struct $name:ident {
         $($(#[$doc:meta])* $field:ident: $type:ty = $key:literal,)*
     }) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Default)]
-        pub(crate) struct $name {
+        $visibility struct $name {
             $($(#[$doc])* pub $field: $type,)*
         }
 

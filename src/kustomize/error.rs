@@ -79,7 +79,7 @@ impl Describe for KustomizeError {
     }
 }
 
-fn shown_dir(dir: &str) -> &str {
+pub(crate) fn shown_dir(dir: &str) -> &str {
     if dir.is_empty() { "." } else { dir }
 }
 

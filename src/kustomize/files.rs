@@ -5,7 +5,8 @@ use std::{collections::VecDeque, sync::Arc};
 use serde_json::Value;
 
 use super::{
-    error::{KustomizeError, Place, Result},
+    LoadRestrictor,
+    error::{KustomizeError, Place, Result, shown_dir},
     id::scalar_text,
     resource::Resource,
     schema::Schema,
@@ -41,16 +42,45 @@ pub(crate) fn resolve(dir: &str, path: &str, place: &Place) -> Result<String> {
     join(dir, path).map_err(|source| read_error(place, source))
 }
 
-/// Reads a file that a kustomization in `dir` names. Returns the file's path too.
-pub(crate) fn read(
-    tree: &dyn SourceTree,
-    dir: &str,
-    path: &str,
-    place: &Place,
-) -> Result<(String, Arc<[u8]>)> {
-    let file = resolve(dir, path, place)?;
-    let text = tree.read(&file).map_err(|source| read_error(place, source))?;
-    Ok((file, text))
+/// The files of a build, and which of them a kustomization may read.
+#[derive(Clone, Copy)]
+pub(crate) struct Files<'a> {
+    pub tree: &'a dyn SourceTree,
+    pub load_restrictor: LoadRestrictor,
+}
+
+impl Files<'_> {
+    /// Reads a file that a kustomization in `dir` names. Returns the file's path too.
+    pub(crate) fn read(self, dir: &str, path: &str, place: &Place) -> Result<(String, Arc<[u8]>)> {
+        let file = resolve(dir, path, place)?;
+        let text = self.tree.read(&file).map_err(|source| read_error(place, source))?;
+        if self.load_restrictor == LoadRestrictor::RootOnly {
+            let real = self.tree.real_path(&file).map_err(|source| read_error(place, source))?;
+            if !is_at_or_below(&real, dir) {
+                let problem = place.problem(format!("{path} is outside of {}", shown_dir(dir)));
+                return Err(KustomizeError::Kustomization(Box::new(problem.with_hint(
+                    "move it, make it a kustomization of its own, or allow it with \
+                     --load-restrictor LoadRestrictionsNone",
+                ))));
+            }
+        }
+        Ok((file, text))
+    }
+
+    /// The directory that a kustomization in `dir` names, links followed.
+    pub(crate) fn resolve_dir(self, dir: &str, path: &str, place: &Place) -> Result<String> {
+        let dir = resolve(dir, path, place)?;
+        match self.tree.real_path(&dir) {
+            Err(TreeError::NotFound { .. }) => Ok(dir),
+            other => other.map_err(|source| read_error(place, source)),
+        }
+    }
+}
+
+/// Whether a path is `dir` or below it.
+pub(crate) fn is_at_or_below(path: &str, dir: &str) -> bool {
+    dir.is_empty()
+        || path.strip_prefix(dir).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 pub(crate) fn read_error(place: &Place, source: TreeError) -> KustomizeError {

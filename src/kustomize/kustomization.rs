@@ -8,6 +8,7 @@ use super::{
     config::FieldSpec,
     decode::{Decode, Fielded, Located, Node, decoded},
     error::{KustomizeError, Place, Result},
+    files::Files,
     generators::{GeneratorArgs, GeneratorOptions},
     replacements::ReplacementField,
     selector::Selector,
@@ -15,7 +16,7 @@ use super::{
 };
 use crate::{
     diagnostic::SourceLocation,
-    tree::{SourceTree, TreeError, join},
+    tree::{TreeError, join},
     yaml::{self, Schema as YamlSchema},
 };
 
@@ -182,11 +183,11 @@ impl Loaded {
 }
 
 /// Reads the kustomization of a directory. `referrer` is where the directory is named, for messages.
-pub(crate) fn load(tree: &dyn SourceTree, dir: &str, referrer: Option<&Place>) -> Result<Loaded> {
+pub(crate) fn load(files: Files<'_>, dir: &str, referrer: Option<&Place>) -> Result<Loaded> {
     let mut found = Vec::new();
     for name in FILE_NAMES {
         let path = join(dir, name).map_err(|source| read_error(referrer, dir, source))?;
-        match tree.read(&path) {
+        match files.tree.read(&path) {
             Ok(text) => found.push((name, path, text)),
             Err(TreeError::NotFound { .. } | TreeError::WrongKind { .. }) => {}
             Err(source) => return Err(read_error(referrer, dir, source)),

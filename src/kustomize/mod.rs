@@ -12,12 +12,14 @@ mod accumulate;
 mod config;
 mod decode;
 mod error;
+mod file_names;
 mod files;
 mod generators;
 mod id;
 mod kustomization;
 mod label_selector;
 mod names;
+mod options;
 mod origin;
 mod patches;
 mod plugins;
@@ -32,12 +34,15 @@ mod vars;
 mod walk;
 
 pub use error::{KustomizeError, Place};
+pub use file_names::file_names;
+pub use options::{LoadRestrictor, Options, Reorder};
 
 use serde_json::Value;
 
 use self::{
     accumulate::{Accumulator, Build},
     config::TransformerConfig,
+    files::Files,
     id::scalar_text,
     kustomization::Loaded,
     origin::{MANAGED_BY_LABEL, ORIGIN_ANNOTATIONS, Origin, Origins, TRANSFORMER_ANNOTATIONS},
@@ -53,6 +58,9 @@ use crate::{
 /// Objects with this annotation, unless it is `false`, take part in the build and are left out of its result.
 const LOCAL_CONFIG: &str = "config.kubernetes.io/local-config";
 
+/// What `buildMetadata: [managedByLabel]` says: the version of kustomize that is followed.
+const MANAGED_BY: &str = "kustomize-v5.8.2";
+
 /// Builds the kustomization of a directory: its objects, in order of accumulation.
 ///
 /// `dir` is a path as [`crate::tree::join`] returns it. Files anywhere in the tree may be referred to.
@@ -61,16 +69,31 @@ const LOCAL_CONFIG: &str = "config.kubernetes.io/local-config";
 /// When a kustomization or a file it names is missing or malformed, a patch or another transformation does not fit its
 /// object, two objects have the same identity, or something is asked for that this build refuses to do.
 pub fn build(tree: &dyn SourceTree, dir: &str) -> Result<Vec<Object>, KustomizeError> {
-    let loaded = kustomization::load(tree, dir, None)?;
+    build_with(tree, dir, Options::default())
+}
+
+/// As [`build`], with options that a command line gives.
+///
+/// # Errors
+/// As [`build`], and when a file is named that the options do not allow to read.
+pub fn build_with(
+    tree: &dyn SourceTree,
+    dir: &str,
+    options: Options,
+) -> Result<Vec<Object>, KustomizeError> {
+    let files = Files { tree, load_restrictor: options.load_restrictor };
+    let loaded = kustomization::load(files, dir, None)?;
     let origins = Origins::new(&loaded.kustomization.build_metadata)?;
-    let Accumulator { mut map, config, vars } = Build::new(tree, origins).run(&loaded)?;
+    let Accumulator { mut map, config, vars } = Build::new(files, origins).run(&loaded)?;
     let config = config.unwrap_or_else(TransformerConfig::defaults);
     generators::hash::apply(&mut map);
     names::update_references(&mut map, &config)?;
     vars.resolve(&mut map, &config.var_references)?;
     map.retain(|resource| resource.annotation(LOCAL_CONFIG).is_none_or(|text| text == "false"));
-    if let Some(options) = &loaded.kustomization.sort_options {
-        sort_options::apply(&mut map, options)?;
+    match &loaded.kustomization.sort_options {
+        Some(options) => sort_options::apply(&mut map, options)?,
+        None if options.reorder == Reorder::Legacy => sort_options::apply_legacy(&mut map),
+        None => {}
     }
     map.into_vec().into_iter().map(|resource| finish(resource, &loaded)).collect()
 }
@@ -79,7 +102,7 @@ pub fn build(tree: &dyn SourceTree, dir: &str) -> Result<Vec<Object>, KustomizeE
 fn finish(mut resource: Resource, loaded: &Loaded) -> Result<Object, KustomizeError> {
     if loaded.records(MANAGED_BY_LABEL) {
         let labels = resource::map_at(&mut resource.value["metadata"], "labels");
-        labels.insert("app.kubernetes.io/managed-by".to_owned(), "kustomize-v5".into());
+        labels.insert("app.kubernetes.io/managed-by".to_owned(), MANAGED_BY.into());
     }
     if let Some(origin) = resource.origin.take().filter(|_| loaded.records(ORIGIN_ANNOTATIONS)) {
         resource.set_annotation("config.kubernetes.io/origin", &origin.to_annotation());
@@ -96,10 +119,14 @@ fn finish(mut resource: Resource, loaded: &Loaded) -> Result<Object, KustomizeEr
     })
 }
 
+/// Annotations of this kind are kustomize's notes to itself.
+const INTERNAL_ANNOTATIONS: &str = "internal.config.kubernetes.io/";
+
 /// Annotations are texts, and no annotations are no field.
 fn tidy_annotations(resource: &mut Resource) {
     let metadata = resource.metadata_mut();
     let Some(Value::Object(annotations)) = metadata.get_mut("annotations") else { return };
+    annotations.retain(|key, _| !key.starts_with(INTERNAL_ANNOTATIONS));
     if annotations.is_empty() {
         metadata.remove("annotations");
         return;

@@ -12,7 +12,10 @@ use super::{
     resource::Resource,
     walk::{Missing, visit_any_kind},
 };
-use crate::diagnostic::{Class, Diagnostic};
+use crate::{
+    diagnostic::{Class, Diagnostic},
+    object::type_name,
+};
 
 /// An object that others may refer to.
 struct Candidate {
@@ -71,6 +74,7 @@ impl Candidates {
 /// # Errors
 /// When a reference could mean several objects that now have different names.
 pub(crate) fn update_references(map: &mut ResMap, config: &TransformerConfig) -> Result<()> {
+    map.iter().try_for_each(check_subjects)?;
     let candidates = Candidates::new(map);
     if candidates.list.is_empty() {
         return Ok(());
@@ -88,6 +92,22 @@ pub(crate) fn update_references(map: &mut ResMap, config: &TransformerConfig) ->
         }
     }
     Ok(())
+}
+
+/// # Errors
+/// When a service account of a role binding has a namespace that is no text.
+fn check_subjects(resource: &Resource) -> Result<()> {
+    if resource.kind() != "RoleBinding" {
+        return Ok(());
+    }
+    let subjects = resource.value.get("subjects").and_then(Value::as_array);
+    let misfit = subjects.into_iter().flatten().find_map(|subject| {
+        let namespace = subject.get("namespace").filter(|namespace| !namespace.is_string())?;
+        (subject["kind"] == "ServiceAccount").then_some(namespace)
+    });
+    misfit.map_or(Ok(()), |found| {
+        Err(super::walk::misfit(resource, "subjects.namespace", type_name(found), "a namespace"))
+    })
 }
 
 /// What decides which objects a referrer can mean.

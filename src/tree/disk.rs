@@ -80,6 +80,14 @@ impl SourceTree for DiskTree {
         }
     }
 
+    fn real_path(&self, path: &str) -> Result<String, TreeError> {
+        let real = self.resolve(path)?;
+        let below = real.strip_prefix(&self.root).unwrap_or(&real);
+        let message = || "has a name that is no UTF-8".to_owned();
+        let text = below.to_str().map(str::to_owned);
+        text.ok_or_else(|| TreeError::Io { path: path.to_owned(), message: message() })
+    }
+
     fn list(&self, path: &str) -> Result<Vec<Entry>, TreeError> {
         let real = self.resolve(path)?;
         if !real.is_dir() {

@@ -84,6 +84,14 @@ pub trait SourceTree: Send + Sync {
     /// When there is no such directory, or it cannot be read.
     fn list(&self, path: &str) -> Result<Vec<Entry>, TreeError>;
 
+    /// The path of a file or directory without links; the same path for trees that have none.
+    ///
+    /// # Errors
+    /// When nothing is there, or the path leaves the tree through a link.
+    fn real_path(&self, path: &str) -> Result<String, TreeError> {
+        Ok(path.to_owned())
+    }
+
     /// Whether `path` is a file. Errors count as "no".
     fn is_file(&self, path: &str) -> bool {
         matches!(self.kind(path), Ok(Some(EntryKind::File)))

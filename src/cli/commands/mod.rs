@@ -2,6 +2,7 @@
 
 mod controller_run;
 mod deploy;
+mod kustomize;
 mod list_images;
 mod list_targets;
 mod render;
@@ -16,6 +17,9 @@ pub(super) enum Command {
     Controller(controller_run::Controller),
     /// Render a target and deploy it
     Deploy(Box<deploy::Deploy>),
+    /// Build kustomizations without a Kluctl project
+    #[command(subcommand)]
+    Kustomize(kustomize::Kustomize),
     /// List the images that `images.get_image` was asked for
     ListImages(Box<list_images::ListImages>),
     /// List the targets of a project
@@ -35,6 +39,9 @@ pub(super) fn run(
     match command {
         Command::Controller(controller_run::Controller::Run(command)) => {
             controller_run::run(*command, environment)
+        }
+        Command::Kustomize(kustomize::Kustomize::Build(command)) => {
+            kustomize::build(&command, environment)
         }
         Command::Version => Ok(output::to_stdout(concat!(env!("CARGO_PKG_VERSION"), "\n"))?),
         Command::Render(command) => session::run(command.project.timeout, |cancel| {

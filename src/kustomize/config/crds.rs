@@ -5,23 +5,22 @@ use crate::{
     kustomize::{
         decode::{Located, Node},
         error::{KustomizeError, Result},
-        files,
+        files::Files,
         id::Gvk,
     },
-    tree::SourceTree,
     yaml::{self, Schema as YamlSchema},
 };
 
 /// Adds what the files of `crds` say about custom kinds. Despite the field's name these are OpenAPI definitions as
 /// `openapi-gen` writes them (`{type name: {Schema: …}}`), with `x-kubernetes-*` extensions on the properties.
 pub(crate) fn load_crds(
-    tree: &dyn SourceTree,
+    files: Files<'_>,
     dir: &str,
     paths: &[Located<String>],
     config: &mut TransformerConfig,
 ) -> Result<()> {
     for Located { value: path, place } in paths {
-        let (file, text) = files::read(tree, dir, path, place)?;
+        let (file, text) = files.read(dir, path, place)?;
         let document = yaml::parse_document(&file, &text, YamlSchema::Config)?;
         let node = Node::root(&file, &document);
         let definitions = document.value.as_object().ok_or_else(|| node.expected("a mapping"))?;

@@ -3,10 +3,9 @@ use crate::{
     kustomize::{
         decode::{Decode, Located, Node, decoded},
         error::{KustomizeError, Place, Result},
-        files,
+        files::Files,
         id::Gvk,
     },
-    tree::SourceTree,
     yaml::{self, Schema as YamlSchema},
 };
 
@@ -62,13 +61,13 @@ impl From<Written> for TransformerConfig {
 
 /// Adds the files of `configurations`, named by a kustomization in `dir`, to a configuration.
 pub(crate) fn load_configurations(
-    tree: &dyn SourceTree,
+    files: Files<'_>,
     dir: &str,
     paths: &[Located<String>],
     config: &mut TransformerConfig,
 ) -> Result<()> {
     for Located { value: path, place } in paths {
-        let (file, text) = files::read(tree, dir, path, place)?;
+        let (file, text) = files.read(dir, path, place)?;
         let document = yaml::parse_document(&file, &text, YamlSchema::Config)?;
         if document.value.is_null() {
             continue;

@@ -131,15 +131,22 @@ impl TransformerConfig {
 }
 
 /// Merges shared configurations, without a copy when one has nothing to add.
+///
+/// Even the first one is merged, into an empty configuration: a specification for all kinds gives way to one of the same
+/// field for some kinds that is sorted before it.
 pub(crate) fn merge_shared(
     into: &mut Option<Arc<TransformerConfig>>,
     other: &Arc<TransformerConfig>,
 ) -> Result<(), Conflict> {
     match into {
-        None => *into = Some(other.clone()),
+        None if Arc::ptr_eq(other, &TransformerConfig::defaults()) => *into = Some(other.clone()),
+        None => {
+            let mut merged = TransformerConfig::default();
+            merged.merge(other)?;
+            *into = Some(Arc::new(merged));
+        }
         Some(own) if Arc::ptr_eq(own, other) => {}
-        // Every configuration holds the defaults.
-        Some(own) if Arc::ptr_eq(own, &TransformerConfig::defaults()) => *own = other.clone(),
+        // Every configuration holds the defaults, or what they gave way to.
         Some(_) if Arc::ptr_eq(other, &TransformerConfig::defaults()) => {}
         Some(own) => Arc::make_mut(own).merge(other)?,
     }

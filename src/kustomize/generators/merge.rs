@@ -47,6 +47,7 @@ pub(crate) fn absorb(map: &mut ResMap, mut generated: Resource) -> Result<()> {
         inherit(&mut generated, old);
         if generated.behavior == Behavior::Merge {
             merge_data(&mut generated, old);
+            generated.origin = old.origin.clone().or(generated.origin);
         }
         generated.behavior = old.behavior;
     }
@@ -72,6 +73,7 @@ fn inherit(generated: &mut Resource, old: &Resource) {
     generated.prefixes.clone_from(&old.prefixes);
     generated.suffixes.clone_from(&old.suffixes);
     generated.vars.clone_from(&old.vars);
+    generated.transformations.clone_from(&old.transformations);
     generated.needs_hash &= old.needs_hash;
     generated.generated = old.generated;
 }

@@ -15,10 +15,10 @@ use serde_json::{Map, Value, json};
 use super::{
     decode::{Decode, Located, Node, decoded},
     error::{KustomizeError, Place, Result},
+    files::Files,
     resource::{Behavior, Resource},
     schema::Schema,
 };
-use crate::tree::SourceTree;
 
 decoded! {
     /// An entry of `configMapGenerator` or `secretGenerator`.
@@ -78,7 +78,7 @@ impl GeneratorOptions {
 
 /// What generators work with.
 pub(crate) struct Generator<'a> {
-    pub tree: &'a dyn SourceTree,
+    pub files: Files<'a>,
     /// Directory that the generator's paths are relative to.
     pub dir: &'a str,
     /// `generatorOptions`.
@@ -116,7 +116,7 @@ impl Generator<'_> {
         resource.generated = true;
         resource.needs_hash = !options.disable_name_suffix_hash;
         resource.behavior = args.behavior;
-        Ok((resource, sources::read(self.tree, self.dir, args)?))
+        Ok((resource, sources::read(self.files, self.dir, args)?))
     }
 }
 

@@ -8,9 +8,9 @@ use crate::{
     kustomize::{
         decode::Located,
         error::{KustomizeError, Place, Result},
-        files,
+        files::Files,
     },
-    tree::{SourceTree, file_name},
+    tree::file_name,
 };
 
 type Data = BTreeMap<String, Vec<u8>>;
@@ -19,10 +19,10 @@ type Data = BTreeMap<String, Vec<u8>>;
 ///
 /// # Errors
 /// When a file cannot be read, an entry is malformed, or a key comes twice.
-pub(super) fn read(tree: &dyn SourceTree, dir: &str, args: &GeneratorArgs) -> Result<Data> {
+pub(super) fn read(files: Files<'_>, dir: &str, args: &GeneratorArgs) -> Result<Data> {
     let mut data = Data::new();
     for Located { value: path, place } in args.envs.iter().chain(&args.env) {
-        let (file, text) = files::read(tree, dir, path, place)?;
+        let (file, text) = files.read(dir, path, place)?;
         for (key, value) in parse_env(&file, &text)? {
             insert(&mut data, key, value.into_bytes(), place)?;
         }
@@ -42,7 +42,7 @@ pub(super) fn read(tree: &dyn SourceTree, dir: &str, args: &GeneratorArgs) -> Re
             }
             Some(_) => return Err(wrong(place, source, "path or key=path")),
         };
-        let (_, text) = files::read(tree, dir, path, place)?;
+        let (_, text) = files.read(dir, path, place)?;
         insert(&mut data, key.to_owned(), text.to_vec(), place)?;
     }
     Ok(data)

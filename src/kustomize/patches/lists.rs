@@ -80,6 +80,10 @@ impl<'a> Merge<'a> {
             return Err(path.problem(message, Some("a mapping")));
         };
         let Some(name) = key_text(patch, primary) else {
+            if self.own.is_empty() {
+                self.patched.extend(added(patch, shape, path)?.map(Place::New));
+                return Ok(());
+            }
             let message = format!("an item of the patch has no `{primary}`");
             let mut problem = path.problem(message, None);
             problem.hint = Some(format!("items of this list are identified by `{primary}`"));

@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use super::{
     error::{KustomizeError, Place, Result},
-    files::{self, Purpose},
+    files::{self, Files, Purpose},
     id::Id,
     kustomization::PatchOptions,
     resmap::ResMap,
@@ -28,13 +28,12 @@ use super::{
 };
 use crate::{
     diagnostic::{Class, Diagnostic},
-    tree::SourceTree,
     yaml::{self, Schema as YamlSchema},
 };
 
 /// What patches are read and applied with.
 pub(crate) struct Patching<'a> {
-    pub tree: &'a dyn SourceTree,
+    pub files: Files<'a>,
     /// Directory that paths are relative to.
     pub dir: &'a str,
     pub schema: &'a Schema,
@@ -58,7 +57,7 @@ enum Parsed {
 impl Patching<'_> {
     /// Reads a patch from a file.
     fn file(&self, path: &str, place: &Place) -> Result<Text> {
-        let (source, bytes) = files::read(self.tree, self.dir, path, place)?;
+        let (source, bytes) = self.files.read(self.dir, path, place)?;
         Ok(Text { source, bytes })
     }
 

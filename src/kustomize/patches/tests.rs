@@ -135,6 +135,12 @@ fn numbers_in_place_of_quoted_texts_become_texts() {
 }
 
 #[test]
+fn items_without_key_are_added_where_no_others_are() {
+    let patch = json!({"containers": [{"image": "x"}]});
+    assert_eq!(merge_pod(json!({}), patch.clone()).unwrap(), patch);
+}
+
+#[test]
 fn misfits_name_their_field() {
     for (target, patch, field, message) in [
         (
@@ -144,7 +150,7 @@ fn misfits_name_their_field() {
             "the patch has a list",
         ),
         (
-            json!({}),
+            json!({"containers": [{"name": "a"}]}),
             json!({"containers": [{"image": "x"}]}),
             "spec.template.spec.containers",
             "an item of the patch has no `name`",

@@ -4,7 +4,6 @@ use crate::{
     kustomize::{
         decode::{Located, Node},
         error::{KustomizeError, Place, Result},
-        files,
         origin::Origin,
     },
     tree::TreeError,
@@ -22,7 +21,7 @@ pub(super) struct Configuration {
 
 impl Configuration {
     pub(super) fn node(&self) -> Node<'_> {
-        Node::root(&self.source, &self.document)
+        Node::lenient(&self.source, &self.document)
     }
 
     pub(super) fn at(&self) -> SourceLocation {
@@ -83,7 +82,7 @@ pub(super) fn read(
     for entry in entries.iter().filter(|entry| !is_inline(entry)) {
         let Located { value: path, place } = entry;
         let shown = context.build.origins.join(context.path, path);
-        match files::read(context.build.tree, context.dir, path, place) {
+        match context.build.files.read(context.dir, path, place) {
             Ok((file, text)) => {
                 for document in yaml::parse_documents(&file, &text, YamlSchema::Manifest)? {
                     let origin = context.build.origins.plugin(&shown, &document.value);

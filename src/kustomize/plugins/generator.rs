@@ -1,4 +1,4 @@
-use super::{Context, configuration};
+use super::{Context, configuration, iam_policy};
 use crate::kustomize::{
     decode::{Decode, Fielded, Located, Node},
     error::Result,
@@ -7,7 +7,7 @@ use crate::kustomize::{
     resource::Resource,
 };
 
-const KINDS: [&str; 2] = ["ConfigMapGenerator", "SecretGenerator"];
+const KINDS: [&str; 3] = ["ConfigMapGenerator", "IAMPolicyGenerator", "SecretGenerator"];
 
 /// Runs the plug-ins of `generators`.
 pub(crate) fn generate(
@@ -16,7 +16,7 @@ pub(crate) fn generate(
 ) -> Result<Vec<Resource>> {
     let schema = context.build.schema();
     let generator =
-        Generator { tree: context.build.tree, dir: context.dir, options: None, schema: &schema };
+        Generator { files: context.build.files, dir: context.dir, options: None, schema: &schema };
     let mut made = Vec::new();
     for configuration in configuration::read(context, entries)? {
         let kind = configuration.kind()?;
@@ -24,6 +24,7 @@ pub(crate) fn generate(
         let mut resource = match kind {
             "ConfigMapGenerator" => config_map_generator::generate(&generator, &args()?)?,
             "SecretGenerator" => secret_generator::generate(&generator, &args()?)?,
+            "IAMPolicyGenerator" => iam_policy::generate(&configuration, &schema)?,
             other => return Err(configuration.wrong_kind(other, &KINDS)),
         };
         resource.origin = configuration.origin;

@@ -3,6 +3,7 @@
 
 mod configuration;
 mod generator;
+mod iam_policy;
 mod transformer;
 mod value_add;
 

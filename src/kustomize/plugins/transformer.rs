@@ -182,7 +182,7 @@ pub(crate) fn transformers(
 }
 
 fn patching<'a>(context: &Context<'a>, schema: &'a Schema) -> Patching<'a> {
-    Patching { tree: context.build.tree, dir: context.dir, schema }
+    Patching { files: context.build.files, dir: context.dir, schema }
 }
 
 fn read(context: &Context<'_>, schema: &Schema, configuration: &Configuration) -> Result<Action> {
@@ -233,12 +233,15 @@ fn read(context: &Context<'_>, schema: &Schema, configuration: &Configuration) -
             if let Some(text) = patches {
                 found.extend(patches_strategic_merge::parse(&patching, &text)?);
             }
+            if found.is_empty() {
+                return Err(place.refuse("`paths` and `patches` hold no patch"));
+            }
             Action::Merge(found)
         }
         "ReplacementTransformer" => {
             let Replacement { replacements } = typed(configuration)?;
-            let tree = context.build.tree;
-            Action::Replace(replacements::load(tree, context.dir, &replacements)?)
+            let files = context.build.files;
+            Action::Replace(replacements::load(files, context.dir, &replacements)?)
         }
         "HashTransformer" => Action::Hash,
         "ValueAddTransformer" => Action::ValueAdd(ValueAdd::read(context, configuration)?),

@@ -6,7 +6,6 @@ use crate::{
         config::{FieldSpecs, split_path},
         decode::{Decode, Located, Node, decoded},
         error::Result,
-        files,
         id::scalar_text,
         resmap::ResMap,
         resource::Resource,
@@ -55,7 +54,7 @@ impl ValueAdd {
             value => value.to_owned(),
         };
         if let Some(Located { value: path, place }) = file {
-            let (file, text) = files::read(context.build.tree, context.dir, &path, &place)?;
+            let (file, text) = context.build.files.read(context.dir, &path, &place)?;
             let document = yaml::parse_document(&file, &text, YamlSchema::Config)?;
             targets.extend(TargetFile::decode(&Node::root(&file, &document))?.targets);
         }

@@ -17,9 +17,8 @@ use super::{
 };
 use crate::{
     diagnostic::{Class, Diagnostic},
-    kustomize::files,
+    kustomize::files::Files,
     object::type_name,
-    tree::SourceTree,
     yaml::{self, Schema as YamlSchema},
 };
 use path::FieldPattern;
@@ -72,7 +71,7 @@ decoded! {
 
 /// Resolves entries that name files. A file holds one replacement or a list of them.
 pub(crate) fn load(
-    tree: &dyn SourceTree,
+    files: Files<'_>,
     dir: &str,
     entries: &[Located<ReplacementField>],
 ) -> Result<Vec<Located<ReplacementField>>> {
@@ -86,7 +85,7 @@ pub(crate) fn load(
         if source.is_some() || targets.is_some() {
             return Err(entry.place.refuse("`path` excludes `source` and `targets`"));
         }
-        let (file, text) = files::read(tree, dir, path, place)?;
+        let (file, text) = files.read(dir, path, place)?;
         let document = yaml::parse_document(&file, &text, YamlSchema::Config)?;
         let node = Node::root(&file, &document);
         match &document.value {

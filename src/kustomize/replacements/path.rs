@@ -4,7 +4,10 @@ use regex::Regex;
 use serde_json::{Map, Value};
 
 use super::{Options, structured};
-use crate::kustomize::{config::split_path, id::scalar_text};
+use crate::{
+    kustomize::{config::split_path, id::scalar_text},
+    yaml::{self, Schema},
+};
 
 /// A path to one field, for reading.
 #[derive(Debug, Clone)]
@@ -211,11 +214,12 @@ fn missing(rest: &[Part], value: &Value) -> Value {
     }
 }
 
-/// Writes into a field. A scalar keeps its type as far as the new text allows.
+/// Writes into a field. A scalar keeps its type as far as the new text allows; in a new field it has the type that YAML
+/// gives it without quotes.
 fn set(target: &mut Value, value: &Value, options: &Options) -> Result<(), String> {
     let is_container = |value: &Value| value.is_array() || value.is_object();
     let text = if options.delimiter.is_empty() {
-        if target.is_null() || is_container(target) || is_container(value) {
+        if is_container(target) || is_container(value) {
             *target = value.clone();
             return Ok(());
         }
@@ -245,11 +249,18 @@ fn spliced(old: &str, new: &str, options: &Options) -> String {
 /// A text as the type that stood there before; as text where that is impossible.
 fn retyped(old: &Value, text: String) -> Value {
     let parsed = match old {
+        Value::Null => plain(&text),
         Value::Number(_) => text.parse::<serde_json::Number>().ok().map(Value::Number),
         Value::Bool(_) => text.parse().ok().map(Value::Bool),
         _ => None,
     };
     parsed.unwrap_or(Value::String(text))
+}
+
+/// What YAML makes of a text without quotes, if that is not text.
+fn plain(text: &str) -> Option<Value> {
+    let document = yaml::parse_document("", text.as_bytes(), Schema::Manifest).ok()?;
+    (document.value.is_number() || document.value.is_boolean()).then_some(document.value)
 }
 
 /// The `field` and `value` of `[field=value]`.

@@ -71,7 +71,7 @@ fn missing_fields_are_created_on_demand() {
     assert_eq!(message, "the field does not exist");
     assert_eq!(
         write(json!({}), "a.b", json!("8080"), &create()).unwrap(),
-        json!({"a": {"b": "8080"}})
+        json!({"a": {"b": 8080}})
     );
     let written = write(json!({"l": []}), "l.[name=n].v", json!(1), &create()).unwrap();
     assert_eq!(written, json!({"l": [{"name": "n", "v": 1}]}));

@@ -74,12 +74,20 @@ impl Schema {
         BUILTIN.clone()
     }
 
-    /// The table of an OpenAPI v2 document.
+    /// The table of an OpenAPI v2 document, instead of the built-in table or over it, where built-in types win.
     ///
     /// The scopes of built-in kinds stay known.
-    pub(crate) fn from_openapi(document: &serde_json::Value) -> Self {
+    pub(crate) fn from_openapi(document: &serde_json::Value, with_builtin: bool) -> Self {
         let mut schema = custom::read(document);
-        schema.cluster_scoped.extend(Self::builtin().cluster_scoped.iter().cloned());
+        let builtin = Self::builtin();
+        schema.cluster_scoped.extend(builtin.cluster_scoped.iter().cloned());
+        if with_builtin {
+            schema.types.retain(|name, _| !builtin.types.contains_key(short_name(name)));
+            let types = builtin.types.iter().map(|(name, fields)| (name.clone(), fields.clone()));
+            schema.types.extend(types);
+            let kinds = builtin.kinds.iter().map(|(kind, name)| (kind.clone(), name.clone()));
+            schema.kinds.extend(kinds);
+        }
         schema
     }
 
@@ -98,8 +106,18 @@ impl Schema {
     }
 
     fn type_named(&self, name: &str) -> Known<'_> {
-        self.types.get(name).map_or(Known::Nothing, Known::Type)
+        let found = self.types.get(name).or_else(|| self.types.get(short_name(name)));
+        found.map_or(Known::Nothing, Known::Type)
     }
+}
+
+/// The name of a Kubernetes type in the built-in table, `core.v1.Pod` for `io.k8s.api.core.v1.Pod`.
+fn short_name(name: &str) -> &str {
+    if !name.starts_with("io.k8s.") {
+        return name;
+    }
+    let mut dots = name.rmatch_indices('.').map(|(at, _)| at + 1);
+    dots.nth(2).and_then(|start| name.get(start..)).unwrap_or(name)
 }
 
 impl<'a> Shape<'a> {

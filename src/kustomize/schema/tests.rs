@@ -48,7 +48,7 @@ fn scopes_are_those_kustomize_knows() {
 
 #[test]
 fn a_document_of_the_user_takes_the_place_of_the_table() {
-    let schema = Schema::from_openapi(&json!({"definitions": {
+    let document = json!({"definitions": {
         "Rollout": {
             "properties": {
                 "spec": {"properties": {
@@ -64,11 +64,33 @@ fn a_document_of_the_user_takes_the_place_of_the_table() {
             "x-kubernetes-group-version-kind": [{"group": "example.com", "version": "v1", "kind": "Rollout"}],
         },
         "Step": {"properties": {"tags": {"type": "array", "x-kubernetes-patch-strategy": "merge"}}},
-    }}));
+    }});
+    let schema = Schema::from_openapi(&document, false);
     let spec = schema.kind("example.com/v1", "Rollout").field("spec");
     assert_eq!(spec.field("steps").merge_keys().unwrap(), ["name"]);
     assert!(spec.field("steps").items().field("tags").merge_keys().unwrap().is_empty());
     assert!(spec.field("groups").field("any").field("tags").merge_keys().is_some());
     assert!(schema.kind("apps/v1", "Deployment").is_unknown());
     assert!(schema.is_cluster_scoped("v1", "Namespace"));
+}
+
+#[test]
+fn a_document_below_objects_adds_to_the_table() {
+    let template = json!({"$ref": "#/definitions/io.k8s.api.core.v1.PodTemplateSpec"});
+    let document = json!({"definitions": {
+        "Rollout": {
+            "properties": {"template": template},
+            "x-kubernetes-group-version-kind": [{"group": "example.com", "version": "v1", "kind": "Rollout"}],
+        },
+        // The built-in type wins.
+        "io.k8s.api.core.v1.PodTemplateSpec": {"properties": {}},
+    }});
+    let schema = Schema::from_openapi(&document, true);
+    let containers = |shape: super::Shape<'_>| {
+        shape.field("spec").field("containers").merge_keys().map(<[String]>::to_vec)
+    };
+    let rollout = schema.kind("example.com/v1", "Rollout");
+    assert_eq!(containers(rollout.field("template")).unwrap(), ["name"]);
+    let deployment = schema.kind("apps/v1", "Deployment").field("spec");
+    assert_eq!(containers(deployment.field("template")).unwrap(), ["name"]);
 }

@@ -35,6 +35,12 @@ pub(crate) fn apply(map: &mut ResMap, options: &Located<SortOptions>) -> Result<
     }
 }
 
+/// The order of `order: legacy` without options of its own.
+pub(crate) fn apply_legacy(map: &mut ResMap) {
+    let (first, last) = default_kind_order();
+    sort(map, &first, &last);
+}
+
 /// Sorts by rank of the kind, then group, version and kind, then namespace and name; absent parts come last.
 fn sort(map: &mut ResMap, first: &[String], last: &[String]) {
     let or = |text: &str, absent: &str| {

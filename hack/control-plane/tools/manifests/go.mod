@@ -2,4 +2,9 @@ module github.com/kluctl/flux-kluctl-controller/hack/control-plane/tools/manifes
 
 go 1.26.4
 
-require sigs.k8s.io/metrics-server v0.9.0 // indirect
+require (
+	github.com/cert-manager/cert-manager v1.21.2 // indirect
+	github.com/prometheus-operator/prometheus-operator v0.85.0 // indirect
+	sigs.k8s.io/gateway-api v1.6.3 // indirect
+	sigs.k8s.io/metrics-server v0.9.0 // indirect
+)

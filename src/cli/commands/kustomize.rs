@@ -1,0 +1,135 @@
+//! `kluctl kustomize`
+
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+
+use crate::{
+    cli::{Environment, Failure, environment::write_file, output},
+    diagnostic::{Class, Describe, Diagnostic},
+    kustomize::{self, LoadRestrictor, Options, Reorder},
+    object::Object,
+    tree::DiskTree,
+    yaml,
+};
+
+/// Work with kustomizations.
+#[derive(Debug, clap::Subcommand)]
+pub(in crate::cli) enum Kustomize {
+    /// Print the objects of a kustomization, as `kustomize build` does
+    Build(Build),
+}
+
+/// Builds the kustomization of a directory and prints its objects.
+///
+/// Nothing is downloaded or run: remote resources, Helm charts and plug-ins other than kustomize's own are refused.
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct Build {
+    /// Directory with a kustomization file
+    #[arg(value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+
+    /// Write to this file or, one file per object, into this directory
+    #[arg(long, short, value_name = "PATH")]
+    output: Option<PathBuf>,
+
+    /// Order of the objects, where the kustomization has no `sortOptions`
+    #[arg(long, value_enum, value_name = "ORDER")]
+    reorder: Option<Order>,
+
+    /// Which files a kustomization may name
+    #[arg(long, value_enum, value_name = "WHICH", default_value_t)]
+    load_restrictor: Restrictor,
+}
+
+/// An order of objects.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Order {
+    /// Namespaces first, webhooks last, the default
+    Legacy,
+    /// As the kustomization has them
+    None,
+}
+
+/// What files may be named.
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+enum Restrictor {
+    /// Those in or below the kustomization's own directory
+    #[default]
+    #[value(name = "LoadRestrictionsRootOnly")]
+    RootOnly,
+    /// All
+    #[value(name = "LoadRestrictionsNone", alias = "none")]
+    None,
+}
+
+impl Build {
+    fn options(&self) -> Options {
+        Options {
+            reorder: match self.reorder {
+                Some(Order::None) => Reorder::None,
+                Some(Order::Legacy) | None => Reorder::Legacy,
+            },
+            load_restrictor: match self.load_restrictor {
+                Restrictor::RootOnly => LoadRestrictor::RootOnly,
+                Restrictor::None => LoadRestrictor::None,
+            },
+        }
+    }
+}
+
+pub(super) fn build(command: &Build, environment: &Environment) -> Result<(), Failure> {
+    let objects = objects(command, environment)?;
+    let Some(path) = command.output.as_deref().map(|path| environment.path(path)) else {
+        return Ok(output::to_stdout(&text(&objects))?);
+    };
+    if path.is_dir() {
+        let names = kustomize::file_names(&objects).map_err(|error| error.describe())?;
+        for (name, object) in names.iter().zip(&objects) {
+            write_file(&path.join(name), yaml::emit(object.value()).as_bytes())?;
+        }
+    } else {
+        write_file(&path, text(&objects).as_bytes())?;
+    }
+    Ok(())
+}
+
+fn text(objects: &[Object]) -> String {
+    yaml::emit_documents(objects.iter().map(Object::value))
+}
+
+/// Builds with all files of the machine in reach: bases may be anywhere.
+fn objects(command: &Build, environment: &Environment) -> Result<Vec<Object>, Diagnostic> {
+    let given = environment.path(&command.dir);
+    let dir = given.canonicalize().map_err(|error| {
+        let message = format!("{} cannot be built: {error}", command.dir.display());
+        Diagnostic::new(Class::Project, message)
+    })?;
+    let tree = DiskTree::new(Path::new("/")).map_err(|error| {
+        Diagnostic::new(Class::Internal, "the file system cannot be read").with_cause(&error)
+    })?;
+    let inside = dir.strip_prefix("/").ok().and_then(Path::to_str).ok_or_else(|| {
+        Diagnostic::new(Class::Project, format!("{} is not named in UTF-8", dir.display()))
+    })?;
+    kustomize::build_with(&tree, inside, command.options())
+        .map_err(|error| readable(error.describe(), &environment.working_dir))
+}
+
+/// Paths as the user sees them: relative to the working directory where they are below it, else absolute.
+fn readable(diagnostic: Diagnostic, working_dir: &Path) -> Diagnostic {
+    let Some(prefix) = working_dir.strip_prefix("/").ok().and_then(Path::to_str) else {
+        return diagnostic;
+    };
+    let prefix = format!("{prefix}/");
+    let shorter = |text: String| text.replace(&prefix, "");
+    let mut diagnostic = diagnostic;
+    if let Some(at) = &mut diagnostic.at {
+        at.file = match at.file.strip_prefix(&prefix) {
+            Some(below) => below.to_owned(),
+            None => format!("/{}", at.file),
+        };
+    }
+    diagnostic.message = shorter(diagnostic.message);
+    diagnostic.hints = diagnostic.hints.into_iter().map(shorter).collect();
+    diagnostic
+}

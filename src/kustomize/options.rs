@@ -1,0 +1,28 @@
+/// What a build does beyond what its kustomizations say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Options {
+    /// Order of the objects where the kustomization has no `sortOptions`.
+    pub reorder: Reorder,
+    /// Which files a kustomization may name.
+    pub load_restrictor: LoadRestrictor,
+}
+
+/// Order of the objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Reorder {
+    /// Order of accumulation.
+    #[default]
+    None,
+    /// By kind, namespaces first and webhooks last; then by namespace and name.
+    Legacy,
+}
+
+/// Which files a kustomization may name. Directories with kustomizations may be anywhere in the tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LoadRestrictor {
+    /// All files of the tree.
+    #[default]
+    None,
+    /// Those in or below the kustomization's own directory, links followed.
+    RootOnly,
+}
