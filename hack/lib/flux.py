@@ -22,6 +22,7 @@ class Flux:
         self.events_address = f"127.0.0.1:{events}"
         self.events_url = f"http://{self.events_address}/"
         self.receiver_address = f"127.0.0.1:{receiver}"
+        self.receiver_url = f"http://{self.receiver_address}"
         self.source_health = f"127.0.0.1:{source_health}"
         self.notification_health = f"127.0.0.1:{notification_health}"
         self.namespace = "flux-system"

@@ -19,11 +19,20 @@ mod events;
 mod git_access;
 mod git_includes;
 mod install;
+mod kubeconfig;
+mod notifications;
+mod observability;
 mod operations;
 mod real_projects;
 mod recovery;
+mod rivals;
+mod schedule;
+mod schema;
+mod secrecy;
 mod source;
+mod spec_fields;
 mod support;
+mod variables;
 
 use std::{process::ExitCode, sync::Arc};
 
@@ -56,10 +65,19 @@ fn main() -> ExitCode {
         git_access::TESTS,
         git_includes::TESTS,
         install::TESTS,
+        kubeconfig::TESTS,
+        notifications::TESTS,
+        observability::TESTS,
         operations::TESTS,
         real_projects::TESTS,
         recovery::TESTS,
+        rivals::TESTS,
+        schedule::TESTS,
+        schema::TESTS,
+        secrecy::TESTS,
         source::TESTS,
+        spec_fields::TESTS,
+        variables::TESTS,
     ]
     .concat();
     if arguments.list {

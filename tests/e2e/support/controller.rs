@@ -25,7 +25,8 @@ pub(crate) struct Controller {
 }
 
 impl Controller {
-    /// Starts the controller for one namespace; returns once it reports that it is ready.
+    /// Starts the controller for one namespace; returns once it reports that it is ready, or at once when `arguments` say
+    /// where its probes are.
     pub(crate) async fn start(
         dir: &Path,
         kubeconfig: &Path,
@@ -37,12 +38,25 @@ impl Controller {
         let log = dir.join(format!("controller-{}.log", fs::read_dir(dir)?.count()));
         let health = free_address()?;
         let metrics = free_address()?;
+        let defaults = [
+            ("log-level", "log-level", "debug"),
+            ("log-encoding", "log-encoding", "json"),
+            ("health-probe-bind-address", "health-addr", health.as_str()),
+            ("metrics-bind-address", "metrics-addr", metrics.as_str()),
+        ];
+        let is_given = |flag: &str| {
+            arguments.iter().any(|argument| argument.starts_with(&format!("--{flag}=")))
+        };
+        let defaults = defaults
+            .iter()
+            .filter(|(flag, alias, _)| !is_given(flag) && !is_given(alias))
+            .map(|(flag, _, value)| format!("--{flag}={value}"));
         let child = tied(Path::new(env!("CARGO_BIN_EXE_kluctl")))
-            .args(["controller", "run", "--log-level", "debug", "--log-encoding", "json"])
+            .args(["controller", "run"])
             .arg("--kubeconfig")
             .arg(kubeconfig)
             .args(["--namespace", namespace, "--controller-namespace", namespace])
-            .args(["--health-probe-bind-address", &health, "--metrics-bind-address", &metrics])
+            .args(defaults)
             .args(arguments)
             .env("TMPDIR", dir.join("tmp"))
             .envs(environment.iter().copied())
@@ -51,6 +65,9 @@ impl Controller {
             .spawn()
             .context("kluctl controller run")?;
         let mut controller = Self { child, log, health, metrics };
+        if is_given("health-probe-bind-address") || is_given("health-addr") {
+            return Ok(controller);
+        }
         controller.wait_until_healthy().await?;
         Ok(controller)
     }
@@ -102,6 +119,11 @@ impl Controller {
     pub(crate) fn signal(&self, name: &str) -> Result<()> {
         Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status()?;
         Ok(())
+    }
+
+    /// Its process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// The whole log so far.

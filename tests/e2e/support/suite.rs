@@ -24,6 +24,8 @@ pub(crate) struct Suite {
     pub(crate) programs: PathBuf,
     /// notification-controller's event endpoint.
     pub(crate) flux_events: String,
+    /// Base URL of notification-controller's webhooks, without a slash at the end.
+    pub(crate) flux_receiver: String,
     /// Serves `git_root` to everybody.
     pub(crate) git: GitServer,
     pub(crate) state: tempfile::TempDir,
@@ -43,6 +45,7 @@ impl Suite {
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let kubeconfig = PathBuf::from(control_plane.variable("KUBECONFIG")?);
         let flux_events = control_plane.variable("FLUX_EVENTS_ADDR")?;
+        let flux_receiver = control_plane.variable("FLUX_RECEIVER_URL")?;
         let client = runtime.block_on(client_for(&kubeconfig))?;
         let suite = Self {
             runtime,
@@ -50,6 +53,7 @@ impl Suite {
             kubeconfig,
             programs,
             flux_events,
+            flux_receiver,
             git,
             state,
             _control_plane: control_plane,
