@@ -480,8 +480,8 @@ fn check(config: &Kubeconfig, context: &str, guards: Guards) -> Result<(), Kubec
             );
         }
     }
-    if let Some((field, inline)) = file_reference(config).filter(|_| !guards.allow_files) {
-        return refused(format!("{field} refers to a file on the controller's disk"), inline);
+    if let Some((field, hint)) = file_reference(config).filter(|_| !guards.allow_files) {
+        return refused(format!("{field} refers to a file on the controller's disk"), hint);
     }
     Ok(())
 }
@@ -500,15 +500,24 @@ fn file_reference(config: &Kubeconfig) -> Option<(&'static str, &'static str)> {
     let of_cluster = |cluster: &Cluster| {
         // Inline data wins over the file, which then is not read.
         (is_set(&cluster.certificate_authority) && !is_set(&cluster.certificate_authority_data))
-            .then_some(("certificate-authority", "use certificate-authority-data"))
+            .then_some(("certificate-authority", "use certificate-authority-data, or start the controller with --insecure-kubeconfig-exec"))
     };
     let of_user = |user: &AuthInfo| {
         if is_set(&user.token_file) {
-            Some(("tokenFile", "use token"))
+            Some((
+                "tokenFile",
+                "use token, or start the controller with --insecure-kubeconfig-exec",
+            ))
         } else if is_set(&user.client_certificate) && !is_set(&user.client_certificate_data) {
-            Some(("client-certificate", "use client-certificate-data"))
+            Some((
+                "client-certificate",
+                "use client-certificate-data, or start the controller with --insecure-kubeconfig-exec",
+            ))
         } else if is_set(&user.client_key) && user.client_key_data.is_none() {
-            Some(("client-key", "use client-key-data"))
+            Some((
+                "client-key",
+                "use client-key-data, or start the controller with --insecure-kubeconfig-exec",
+            ))
         } else {
             None
         }

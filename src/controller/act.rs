@@ -15,7 +15,8 @@ use super::{
 };
 use crate::{
     api::{
-        CommandStatus, KluctlDeploymentSpec, NamespacedName, ObjectFailure, ValidateStatus, reason,
+        CommandStatus, GoDuration, KluctlDeploymentSpec, NamespacedName, ObjectFailure,
+        ValidateStatus, reason,
     },
     engine::{self, DeployOptions, DiffOptions, Session},
     observer::Observer,
@@ -117,8 +118,8 @@ impl Acting<'_> {
         self.context.metrics.deploy_started(self.key, info.started);
         let session = self.session(rendered, &info);
         let work = Box::pin(engine::deploy(&session, &rendered.prepared.desired, &options));
-        let result = self.timed(Stage::Deploy, work).await;
-        self.unless_interrupted(result.interrupted)?;
+        let mut result = self.timed(Stage::Deploy, work).await;
+        self.unless_interrupted(result.interrupted, &mut result.errors)?;
         Ok(result)
     }
 
@@ -129,8 +130,8 @@ impl Acting<'_> {
         let info = self.info(facts);
         let session = self.session(rendered, &info);
         let work = Box::pin(engine::prune(&session, &rendered.prepared.desired, &options));
-        let result = self.timed(Stage::Prune, work).await;
-        self.unless_interrupted(result.interrupted)?;
+        let mut result = self.timed(Stage::Prune, work).await;
+        self.unless_interrupted(result.interrupted, &mut result.errors)?;
         Ok(result)
     }
 
@@ -142,8 +143,8 @@ impl Acting<'_> {
         let info = self.info(facts);
         let session = self.session(rendered, &info);
         let work = Box::pin(engine::validate(&session, &rendered.prepared.desired));
-        let result = self.timed(Stage::Validate, work).await;
-        self.unless_interrupted(result.interrupted)?;
+        let mut result = self.timed(Stage::Validate, work).await;
+        self.unless_interrupted(result.interrupted, &mut result.errors)?;
         Ok(self.validate_outcome(&result, facts))
     }
 
@@ -166,10 +167,21 @@ impl Acting<'_> {
     }
 
     /// A run that is cut short by its own deadline is a result; one that is cut short from outside is not.
-    fn unless_interrupted(&self, is_interrupted: bool) -> Result<(), Failure> {
+    fn unless_interrupted(
+        &self,
+        is_interrupted: bool,
+        errors: &mut Vec<DeploymentError>,
+    ) -> Result<(), Failure> {
         if is_interrupted && self.cancel.is_cancelled() {
             let message = "the reconciliation was interrupted";
             return Err(Failure::new(reason::DEPLOY_FAILED, Outlook::Interrupted, message));
+        }
+        if is_interrupted {
+            // The engine's last word names only the time that was left; the user knows the field.
+            errors.pop();
+            let timeout = GoDuration(self.spec.timeout());
+            let message = format!("spec.timeout ({timeout}) has passed");
+            errors.insert(0, DeploymentError::new(None, message));
         }
         Ok(())
     }

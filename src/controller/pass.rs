@@ -224,7 +224,7 @@ impl Pass {
     }
 
     /// Brings the object's series up to date.
-    fn observe(&self, status: &KluctlDeploymentStatus) {
+    pub(crate) fn observe(&self, status: &KluctlDeploymentStatus) {
         let ready = status.condition(READY).map_or("Unknown", |ready| match ready.status {
             api::ConditionStatus::True => "True",
             api::ConditionStatus::False => "False",

@@ -86,6 +86,7 @@ async fn readable(pass: &mut Pass) -> Result<KluctlDeploymentSpec, Option<Failur
     }
     if spec.suspend {
         let status = summarize::suspended(&pass.status, &pass.requests);
+        pass.observe(&status);
         pass.write(&status).await;
         tracing::debug!("suspended");
         return Err(None);

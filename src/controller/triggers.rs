@@ -212,7 +212,8 @@ impl Index {
                 .as_ref()
                 .map(|secret| NamespacedName::new(&key.name.namespace, &secret.name)),
         });
-        if self.sources.get(key) == state.as_ref() {
+        // What is deleted may have been there before anybody used it.
+        if state.is_some() && self.sources.get(key) == state.as_ref() {
             return Vec::new();
         }
         match state {
@@ -237,7 +238,9 @@ impl Index {
             .filter_map(|(source, _)| self.by_source.get(source))
             .flatten();
         let users: BTreeSet<_> = direct.chain(by_source).cloned().collect();
-        if users.is_empty() || self.secrets.get(key).map(String::as_str) == resource_version {
+        let known = self.secrets.get(key).map(String::as_str);
+        // What is deleted may have been there before anybody referred to it.
+        if users.is_empty() || (resource_version.is_some() && known == resource_version) {
             return Vec::new();
         }
         match resource_version {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::FixedImageUse;
 use crate::{
     diagnostic::FieldPath,
-    object::Object,
+    object::{Object, ObjectRef},
     schema::{FixedImage, Violations},
     yaml,
 };
@@ -53,6 +53,7 @@ pub(super) struct FixedImageList {
 /// Where an image is asked for.
 struct Request<'a> {
     image: &'a str,
+    object: &'a ObjectRef,
     namespace: &'a str,
     deployment: &'a str,
     container: &'a str,
@@ -94,12 +95,22 @@ impl FixedImageList {
         let entry = latest_first.find(|(entry, pattern)| {
             is_any_or(&entry.image, request.image)
                 && pattern.as_ref().is_none_or(|pattern| pattern.is_match(request.image))
+                && entry.object.as_ref().is_none_or(|wanted| is_object(wanted, request.object))
                 && is_any_or(&entry.namespace, request.namespace)
                 && is_any_or(&entry.deployment, request.deployment)
                 && is_any_or(&entry.container, request.container)
         });
         entry.map(|(entry, _)| entry.result_image.as_str())
     }
+}
+
+/// Whether `object` is the wanted one, as far as that is given. Its API version within the group says nothing about that.
+fn is_object(wanted: &ObjectRef, object: &ObjectRef) -> bool {
+    let is_any_or = |wanted: &str, actual: &str| wanted.is_empty() || wanted == actual;
+    is_any_or(&wanted.group, &object.group)
+        && is_any_or(&wanted.kind, &object.kind)
+        && is_any_or(&wanted.name, &object.name)
+        && (wanted.namespace.is_none() || wanted.namespace == object.namespace)
 }
 
 /// Resolves the placeholders in `object` and records each in `uses`, whose fields about the item are taken from `item`.
@@ -200,7 +211,8 @@ impl Resolver<'_> {
     fn image(&mut self, image: &str, container: &str) -> Option<String> {
         let pattern = &self.pattern;
         let (namespace, deployment) = (pattern.namespace.as_str(), pattern.deployment.as_str());
-        let request = Request { image, namespace, deployment, container };
+        let object = &pattern.object;
+        let request = Request { image, object, namespace, deployment, container };
         let result = self.lists.iter().find_map(|list| list.resolve(&request))?.to_owned();
         self.uses.push(FixedImageUse {
             image: image.to_owned(),

@@ -92,20 +92,39 @@ pub fn mask_text(object: &Object, text: &str) -> String {
     }
     let mut values: Vec<String> = Vec::new();
     for key in ["data", "stringData"] {
-        for value in object.value()[key].as_object().into_iter().flat_map(|map| map.values()) {
-            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            if let Ok(decoded) = STANDARD.decode(&value)
-                && let Ok(decoded) = String::from_utf8(decoded)
-            {
-                values.push(decoded);
-            }
-            values.push(value);
-        }
+        collect_texts(&object.value()[key], &mut values);
     }
     // Longer ones first, so that a value which contains another one is not left in part.
     values.sort_by_key(|value| std::cmp::Reverse(value.len()));
     let values = values.iter().filter(|value| value.len() > 2);
     values.fold(text.to_owned(), |text, value| text.replace(value.as_str(), MASK))
+}
+
+/// Adds all texts below `value` as they are, as the API server quotes them, and decoded.
+fn collect_texts(value: &Value, texts: &mut Vec<String>) {
+    match value {
+        Value::Object(map) => {
+            texts.push(value.to_string());
+            map.values().for_each(|value| collect_texts(value, texts));
+        }
+        Value::Array(items) => {
+            texts.push(value.to_string());
+            items.iter().for_each(|value| collect_texts(value, texts));
+        }
+        Value::String(text) => {
+            if let Ok(decoded) = STANDARD.decode(text)
+                && let Ok(decoded) = String::from_utf8(decoded)
+            {
+                texts.push(decoded);
+            }
+            let quoted = value.to_string();
+            let inner = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+            texts.extend(inner.map(str::to_owned));
+            texts.push(text.clone());
+        }
+        Value::Null => {}
+        scalar => texts.push(scalar.to_string()),
+    }
 }
 
 /// Masks all Secrets of a result.

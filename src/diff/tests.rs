@@ -169,6 +169,19 @@ fn secrets_are_masked_everywhere() {
 }
 
 #[test]
+fn values_of_any_form_are_masked_where_they_are_quoted() {
+    let listed = object(json!({"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "s"},
+        "stringData": {"a": ["hunter2", {"deep": "a \"b\""}], "n": 4711}}));
+    for (quoted, shown) in [
+        ("[]interface {}{\"hunter2\"}", "[]interface {}{\"*****\"}"),
+        ("invalid: \"a \\\"b\\\"\"", "invalid: \"*****\""),
+        ("cannot unmarshal number 4711", "cannot unmarshal number *****"),
+    ] {
+        assert_eq!(mask_text(&listed, quoted), shown);
+    }
+}
+
+#[test]
 fn other_objects_are_shared_not_copied() {
     let map = Arc::new(object(
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}),

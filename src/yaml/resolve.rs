@@ -77,7 +77,7 @@ pub(super) fn scalar(tag: Tag, text: &str, schema: Schema) -> Result<Scalar, Str
         }
         // Only `!!timestamp` asks for a time; other tags see the text.
         scalar if scalar.tag() == wanted => Ok(scalar),
-        scalar => Err(format!("\"{text}\" is tagged !!{wanted} but reads as !!{}", scalar.tag())),
+        scalar => Err(format!("a value is tagged !!{wanted} but reads as !!{}", scalar.tag())),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What `config/flux` and the CRD give to a user.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
 
 use crate::{
     support::{Case, root},
@@ -9,10 +10,9 @@ use crate::{
 
 tests![
     config_flux_is_accepted_by_the_api_server,
-    explain_describes_the_fields,
-    get_shows_columns,
-    contradictions_are_refused_by_the_schema,
     the_notification_component_patches_fluxs_crds,
+    the_monitoring_component_selects_the_service,
+    the_bootstrap_example_fits_flux_and_this_repository,
 ];
 
 async fn config_flux_is_accepted_by_the_api_server(case: &mut Case) -> Result<()> {
@@ -27,64 +27,111 @@ async fn config_flux_is_accepted_by_the_api_server(case: &mut Case) -> Result<()
     Ok(())
 }
 
-async fn explain_describes_the_fields(case: &mut Case) -> Result<()> {
-    let explained = case.suite.kubectl(&[
-        "explain",
-        "kluctldeployment.spec.sourceRef",
-        "--api-version=flux.kluctl.io/v1alpha1",
-    ])?;
-    ensure!(
-        explained.contains("GitRepository") && explained.contains("DESCRIPTION"),
-        "{explained}"
-    );
-    Ok(())
-}
-
-async fn get_shows_columns(case: &mut Case) -> Result<()> {
-    case.apply(case.deployment("app", serde_json::json!({"suspend": true}))).await?;
-    let shown = case.suite.kubectl(&["get", "kd", "-n", &case.namespace])?;
-    for column in ["NAME", "READY", "STATUS", "AGE"] {
-        ensure!(shown.contains(column), "{column} is missing:\n{shown}");
-    }
-    Ok(())
-}
-
-async fn contradictions_are_refused_by_the_schema(case: &mut Case) -> Result<()> {
-    let both =
-        case.deployment("app", serde_json::json!({"source": {"url": "https://example.com/x.git"}}));
-    let error = case.apply(both).await.expect_err("source and sourceRef were accepted together");
-    ensure!(format!("{error:#}").contains("exactly one of sourceRef and source"), "{error:#}");
-    let mut neither = case.deployment("app", serde_json::json!({}));
-    neither["spec"].as_object_mut().expect("a mapping").remove("sourceRef");
-    ensure!(case.apply(neither).await.is_err(), "an object without any source was accepted");
-    Ok(())
-}
-
 async fn the_notification_component_patches_fluxs_crds(case: &mut Case) -> Result<()> {
     let dir = case.dir.join("flux");
-    std::fs::create_dir_all(&dir)?;
     let crds = case.suite.programs.join("../crds/flux/notification-controller");
-    for entry in std::fs::read_dir(crds)? {
-        let entry = entry?;
-        std::fs::copy(entry.path(), dir.join(entry.file_name()))?;
-    }
-    std::os::unix::fs::symlink(
-        root().join("config/flux/components/notification"),
-        dir.join("component"),
-    )
-    .ok();
-    let component = root().join("config/flux/components/notification");
-    copy_directory(&component, &dir.join("notification"))?;
+    copy_directory(&crds, &dir)?;
     let names: Vec<String> = std::fs::read_dir(&dir)?
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
         .filter(|name| name.ends_with(".yaml") && name != "kustomization.yaml")
         .collect();
-    std::fs::remove_file(dir.join("component")).ok();
+    copy_directory(&root().join("config/flux/components/notification"), &dir.join("notification"))?;
     let kustomization = format!("resources: [{}]\ncomponents: [notification]\n", names.join(", "));
     std::fs::write(dir.join("kustomization.yaml"), kustomization)?;
-    let output = case.suite.kubectl(&["kustomize", &dir.display().to_string()])?;
-    let patched = output.matches("- KluctlDeployment\n").count();
-    ensure!(patched >= 2, "{patched} enumerations hold KluctlDeployment");
+    let output = build(case, &dir)?;
+    for (kind, list) in [("alerts", "eventSources"), ("receivers", "resources")] {
+        let name = format!("{kind}.notification.toolkit.fluxcd.io");
+        let crd = output.iter().find(|object| object["metadata"]["name"] == name.as_str());
+        let versions = crd.and_then(|crd| crd["spec"]["versions"].as_array()).context(kind)?;
+        let stored =
+            versions.iter().find(|version| version["storage"] == true).context("stored")?;
+        let kinds = &stored["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"][list]
+            ["items"]["properties"]["kind"]["enum"];
+        let accepts =
+            |kind: &str| kinds.as_array().is_some_and(|all| all.iter().any(|k| k == kind));
+        ensure!(accepts("KluctlDeployment") && accepts("Kustomization"), "{kind}: {kinds}");
+    }
+    // What notification-controller needs for it: a binding of its own account.
+    let binding = output.iter().find(|object| object["kind"] == "ClusterRoleBinding");
+    let subject = &binding.context("binding")?["subjects"][0];
+    ensure!(subject["name"] == "notification-controller", "{subject}");
+    Ok(())
+}
+
+/// The objects of a kustomization.
+fn build(case: &Case, dir: &std::path::Path) -> Result<Vec<Value>> {
+    let text = case.suite.kubectl(&["kustomize", &dir.display().to_string()])?;
+    let documents = flux_kluctl_controller::yaml::parse_documents(
+        "output",
+        text.as_bytes(),
+        flux_kluctl_controller::yaml::Schema::Manifest,
+    )?;
+    Ok(documents.into_iter().map(|document| document.value).collect())
+}
+
+async fn the_monitoring_component_selects_the_service(case: &mut Case) -> Result<()> {
+    let kustomization = json!({
+        "resources": [root().join("config/flux")], "components": [root().join("config/flux/components/monitoring")],
+    });
+    let dir = case.dir.join("monitored");
+    std::fs::create_dir_all(&dir)?;
+    let relative = kustomization.to_string().replace(&root().display().to_string(), &up(&dir)?);
+    std::fs::write(dir.join("kustomization.yaml"), relative)?;
+    let output = build(case, &dir)?;
+    let find = |kind: &str, name: &str| {
+        let mut found = output
+            .iter()
+            .filter(|object| object["kind"] == kind && object["metadata"]["name"] == name);
+        found.next().with_context(|| format!("{kind} {name}"))
+    };
+    let monitor = find("ServiceMonitor", "flux-kluctl-controller")?;
+    let service = find("Service", "flux-kluctl-controller")?;
+    let wanted = monitor["spec"]["selector"]["matchLabels"].as_object().context("matchLabels")?;
+    let labels = &service["metadata"]["labels"];
+    ensure!(
+        !wanted.is_empty() && wanted.iter().all(|(key, value)| labels[key] == *value),
+        "{wanted:?} does not select {labels}"
+    );
+    ensure!(monitor["metadata"]["namespace"] == service["metadata"]["namespace"], "{monitor}");
+    let port = &monitor["spec"]["endpoints"][0]["port"];
+    let ports = service["spec"]["ports"].as_array().context("ports")?;
+    let served = ports.iter().find(|served| served["name"] == *port).context("port")?;
+    let deployment = find("Deployment", "flux-kluctl-controller")?;
+    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+    let named = container["ports"].as_array().context("ports")?;
+    let named = named.iter().find(|named| named["name"] == served["targetPort"]);
+    let listens = format!("--metrics-bind-address=:{}", named.context("port")?["containerPort"]);
+    ensure!(
+        container["args"].as_array().is_some_and(|all| all.contains(&listens.as_str().into())),
+        "{listens} is not in {}",
+        container["args"]
+    );
+    Ok(())
+}
+
+/// The way from a directory to the root of the file system.
+fn up(dir: &std::path::Path) -> Result<String> {
+    let depth = dir.canonicalize()?.components().count() - 1;
+    Ok(format!("{}{}", vec![".."; depth].join("/"), root().display()))
+}
+
+async fn the_bootstrap_example_fits_flux_and_this_repository(case: &mut Case) -> Result<()> {
+    case.install_kustomization_crd().await?;
+    let file = root().join("config/flux/bootstrap/flux-kluctl.yaml").display().to_string();
+    let output = case.suite.kubectl(&["apply", "--dry-run=server", "-f", &file, "-o", "json"])?;
+    let list: Value = serde_json::from_str(&output)?;
+    let items = list["items"].as_array().context("items")?;
+    let find = |kind: &str| items.iter().find(|item| item["kind"] == kind).context("not there");
+    let (source, kustomization) = (find("GitRepository")?, find("Kustomization")?);
+    let reference = &kustomization["spec"]["sourceRef"];
+    ensure!(reference["kind"] == "GitRepository", "{reference}");
+    ensure!(reference["name"] == source["metadata"]["name"], "{reference}");
+    let path = kustomization["spec"]["path"].as_str().context("path")?;
+    ensure!(root().join(path).join("kustomization.yaml").is_file(), "{path} is no kustomization");
+    // The releases it follows hold the one that is installed.
+    let image = "config/flux/manager/kustomization.yaml";
+    ensure!(std::fs::read_to_string(root().join(image))?.contains("newTag: v0.17.0"), "{image}");
+    ensure!(source["spec"]["ref"]["semver"] == ">=0.17.0", "{}", source["spec"]["ref"]);
     Ok(())
 }
 

@@ -1,12 +1,13 @@
 //! One owner per target, sharding, metrics, malformed objects, worker slots.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
 use crate::{
-    support::{Case, TWO_CONFIG_MAPS, condition, is_ready, message_of, ready_reason},
+    support::{
+        Case, SHARED, TWO_CONFIG_MAPS, condition, config_map, is_ready, message_of, ready_reason,
+        with,
+    },
     tests,
 };
 
@@ -99,11 +100,17 @@ async fn a_repair_does_not_wait_for_what_it_repairs(case: &mut Case) -> Result<(
 
 async fn the_label_selector_shards(case: &mut Case) -> Result<()> {
     case.start_controller(&["--watch-label-selector=sharding.fluxcd.io/key=shard1"]).await?;
-    let repo = case.repo("app", TWO_CONFIG_MAPS)?;
-    case.git_repository("app", &repo).await?;
-    case.apply(case.deployment("app", json!({"args": {"namespace": case.namespace}}))).await?;
-    tokio::time::sleep(Duration::from_secs(3)).await;
-    ensure!(case.config_map("one").await?.is_null(), "an object of another shard was reconciled");
+    let manifest = config_map("\"{{ args.name }}\"", "first");
+    let files = with(&SHARED, &[("config/it.yaml", &manifest)]);
+    case.deploy_files("app", &files, json!({})).await?;
+    // Whoever comes later and belongs here is deployed: then the first one was passed over.
+    let mut sentinel = case.artifact_deployment("sentinel", "app", json!({}));
+    sentinel["metadata"]["labels"] = json!({"sharding.fluxcd.io/key": "shard1"});
+    case.apply(sentinel).await?;
+    case.wait_ready("sentinel").await?;
+    ensure!(case.config_map("app").await?.is_null(), "an object of another shard was deployed");
+    let object = case.get_deployment("app").await?;
+    ensure!(object["metadata"]["finalizers"].is_null(), "an object of another shard was touched");
     let label = json!({"metadata": {"labels": {"sharding.fluxcd.io/key": "shard1"}}});
     case.patch("flux.kluctl.io/v1alpha1", "KluctlDeployment", "app", label).await?;
     case.wait_ready("app").await?;
@@ -137,17 +144,20 @@ async fn metrics_have_fluxs_names(case: &mut Case) -> Result<()> {
 
 async fn a_suspended_deployment_rests(case: &mut Case) -> Result<()> {
     case.start_controller(&[]).await?;
-    case.deploy_project("app", TWO_CONFIG_MAPS, json!({"suspend": true})).await?;
-    tokio::time::sleep(Duration::from_secs(3)).await;
-    ensure!(case.config_map("one").await?.is_null(), "a suspended deployment was deployed");
-    case.patch(
-        "flux.kluctl.io/v1alpha1",
-        "KluctlDeployment",
-        "app",
-        json!({"spec": {"suspend": false}}),
-    )
-    .await?;
+    let manifest = config_map("\"{{ args.name }}\"", "first");
+    let files = with(&SHARED, &[("config/it.yaml", &manifest)]);
+    case.deploy_files("app", &files, json!({"suspend": true})).await?;
+    // Neither a new revision nor a request wakes it; the sentinel is deployed from the same source after both.
+    let second = config_map("\"{{ args.name }}\"", "second");
+    let files = with(&SHARED, &[("config/it.yaml", &second)]);
+    case.publish("app", &files, "v2@sha256:0002").await?;
+    case.request_reconcile("app", "1").await?;
+    case.apply(case.artifact_deployment("sentinel", "app", json!({}))).await?;
+    case.wait_ready("sentinel").await?;
+    ensure!(case.config_map("app").await?.is_null(), "a suspended deployment was deployed");
+    case.patch_spec("app", json!({"suspend": false})).await?;
     case.wait_ready("app").await?;
+    ensure!(case.config_map("app").await?["data"]["value"] == "second", "not deployed afterwards");
     Ok(())
 }
 

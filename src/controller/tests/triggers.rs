@@ -138,6 +138,12 @@ fn secrets_wake_those_who_refer_to_them() {
     // The credentials of the GitRepository lie in its own namespace, and concern all who use it.
     assert_eq!(world.see_secret("flux", "git", Some("3")), ["clone", "git", "remote"]);
     assert!(world.see_secret("apps", "unrelated", Some("9")).is_empty());
+    // It was there before somebody refers to it: only its end is seen.
+    world.see(
+        "late",
+        &json!({ "spec": { "kubeConfig": { "secretRef": { "name": "unrelated" } } } }),
+    );
+    assert_eq!(world.see_secret("apps", "unrelated", None), ["late"]);
 }
 
 #[test]

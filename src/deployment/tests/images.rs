@@ -67,6 +67,13 @@ fn the_last_matching_entry_wins_and_the_variable_comes_after_the_list() {
         {"image": "nginx", "namespace": "ns", "deployment": "Deployment/d", "container": "web", "resultImage": "nginx:6"},
     ]);
     assert_eq!(image(exact, one.clone()).as_deref(), Some("nginx:6"));
+    let of_objects = json!([
+        {"image": "nginx", "object": {"group": "apps", "version": "v1beta1", "kind": "Deployment", "name": "d"}, "resultImage": "nginx:7"},
+        {"image": "nginx", "object": {"kind": "Deployment", "name": "e"}, "resultImage": "nginx:8"},
+        {"image": "nginx", "object": {"group": "batch", "kind": "Deployment", "name": "d"}, "resultImage": "nginx:9"},
+        {"image": "nginx", "object": {"kind": "Deployment", "name": "d", "namespace": "x"}, "resultImage": "nginx:10"},
+    ]);
+    assert_eq!(image(of_objects, one.clone()).as_deref(), Some("nginx:7"));
     assert_eq!(image(json!([]), one).as_deref(), Some("nginx:1"));
     assert_eq!(image(json!([{"image": "other", "resultImage": "x"}]), none), None);
 }

@@ -17,8 +17,10 @@ pub(super) fn int(_it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) -> Res
     let value = args.get(0);
     let fallback = || args.given(1).cloned().unwrap_or(Value::Int(0));
     if let Some(text) = value.as_str() {
-        let base = u32::try_from(args.int(2, 10)?).unwrap_or(10);
-        if let Some(number) = parse_int(text, base) {
+        // Any other base is a ValueError in Python, which this filter takes for a text that is no number.
+        let base = u32::try_from(args.int(2, 10)?).ok();
+        let base = base.filter(|base| *base == 0 || (2..=36).contains(base));
+        if let Some(number) = base.and_then(|base| parse_int(text, base)) {
             return Ok(number);
         }
         return Ok(match parse_float(text).map(truncate) {

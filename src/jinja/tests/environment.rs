@@ -30,6 +30,12 @@ fn kluctls_functions_hide_variables_of_the_same_name() {
 }
 
 #[test]
+fn a_base_that_does_not_exist_makes_no_number() {
+    let text = "{{ 'z' | int(7, 36) }} {{ 'z' | int(7, 99) }} {{ '12' | int(7, 1) }} {{ '0x1f' | int(7, 0) }} {{ 'x' | int(7, -2) }}";
+    assert_eq!(render(text, &json!({})).unwrap(), "35 7 12 31 7");
+}
+
+#[test]
 fn now_comes_from_the_options() {
     let text = "{{ time.now() }} {{ time.utcnow().hour() }}";
     assert_eq!(render(text, &json!({})).unwrap(), "2024-05-06T07:08:09.123456 7");

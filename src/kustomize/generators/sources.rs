@@ -31,7 +31,8 @@ pub(super) fn read(files: Files<'_>, dir: &str, args: &GeneratorArgs) -> Result<
         let (key, value) = literal
             .split_once('=')
             .filter(|(key, _)| !key.is_empty())
-            .ok_or_else(|| wrong(place, literal, "key=value"))?;
+            // It may be a secret value, so that only its place is told.
+            .ok_or_else(|| wrong(place, "malformed entry".to_owned(), "key=value"))?;
         insert(&mut data, key.to_owned(), unquote(value).as_bytes().to_vec(), place)?;
     }
     for Located { value: source, place } in &args.files {
@@ -40,7 +41,10 @@ pub(super) fn read(files: Files<'_>, dir: &str, args: &GeneratorArgs) -> Result<
             Some((key, path)) if !key.is_empty() && !path.is_empty() && !path.contains('=') => {
                 (key, path)
             }
-            Some(_) => return Err(wrong(place, source, "path or key=path")),
+            Some(_) => {
+                let problem = format!("malformed entry \"{source}\"");
+                return Err(wrong(place, problem, "path or key=path"));
+            }
         };
         let (_, text) = files.read(dir, path, place)?;
         insert(&mut data, key.to_owned(), text.to_vec(), place)?;
@@ -48,9 +52,8 @@ pub(super) fn read(files: Files<'_>, dir: &str, args: &GeneratorArgs) -> Result<
     Ok(data)
 }
 
-fn wrong(place: &Place, found: &str, expected: &str) -> KustomizeError {
-    let problem = place.problem(format!("malformed entry \"{found}\"")).with_expected(expected);
-    KustomizeError::Kustomization(Box::new(problem))
+fn wrong(place: &Place, problem: String, expected: &str) -> KustomizeError {
+    KustomizeError::Kustomization(Box::new(place.problem(problem).with_expected(expected)))
 }
 
 fn insert(data: &mut Data, key: String, value: Vec<u8>, place: &Place) -> Result<()> {

@@ -59,7 +59,7 @@ fn syntax_errors_say_what_to_do() {
         app/vars.yaml:3:3: invalid YAML: did not find expected key while parsing a block mapping
         app/vars.yaml:1:5: invalid YAML: the character U+0007 is not allowed (write it as an escape in double quotes, or remove it)
         app/vars.yaml:1:4: ".inf" cannot be used: infinity and NaN have no place in JSON
-        app/vars.yaml:1:10: "x" is tagged !!int but reads as !!str
+        app/vars.yaml:1:10: a value is tagged !!int but reads as !!str
         app/vars.yaml:1:3: a list cannot be a mapping key
         app/vars.yaml:1:3: a mapping cannot be a mapping key
         app/vars.yaml:1:1: null cannot be a mapping key

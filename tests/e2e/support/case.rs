@@ -39,9 +39,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 impl Case {
     /// Creates the namespace and the directory.
     pub(crate) async fn start(suite: Arc<Suite>, name: &str) -> Result<Self> {
-        let namespace: String =
-            name.replace("::", "-").replace('_', "-").chars().take(45).collect();
-        let namespace = namespace.trim_end_matches('-').to_owned();
+        let namespace = namespace_of(name);
         let dir = suite.state.path().join(&namespace);
         fs::create_dir_all(&dir)?;
         let case = Self {
@@ -468,6 +466,17 @@ impl Case {
         }
         text
     }
+}
+
+/// A test's name as a namespace, short enough to be part of a label's value and not the same for two tests.
+fn namespace_of(test: &str) -> String {
+    const LONGEST: usize = 38;
+    let name = test.replace("::", "-").replace('_', "-");
+    if name.len() <= LONGEST {
+        return name;
+    }
+    let sum = name.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31) ^ u32::from(byte));
+    format!("{}-{:04x}", name[..LONGEST - 5].trim_end_matches('-'), sum & 0xffff)
 }
 
 /// Whether the API server did not answer at all.
