@@ -36,8 +36,8 @@ pub use sources::{
     Artifact, FluxSource, FluxSourceSpec, FluxSourceStatus, ORIGIN_REVISION, SOURCE_GROUP,
 };
 pub use status::{
-    CommandStatus, DependentRepository, KluctlDeploymentStatus, MAX_LISTED_FAILURES, ObjectFailure,
-    ValidateStatus,
+    ClaimState, CommandStatus, DependentRepository, KluctlDeploymentStatus, MAX_LISTED_FAILURES,
+    ObjectFailure, TargetClaim, ValidateStatus,
 };
 
 #[cfg(test)]

@@ -60,6 +60,11 @@ pub struct KluctlDeploymentStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster_id: Option<String>,
 
+    /// The target that this object wants for itself, and how that stands. Controllers decide by it which of several objects
+    /// may deploy to a target.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub claim: Option<TargetClaim>,
+
     /// Labels of objects that were deployed by releases before v0.14.0; read only.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub common_labels: BTreeMap<String, String>,
@@ -111,6 +116,29 @@ impl KluctlDeploymentStatus {
     pub fn condition(&self, condition_type: &str) -> Option<&Condition> {
         self.conditions.iter().find(|condition| condition.condition_type == condition_type)
     }
+}
+
+/// A claim on a target, which only one object at a time may deploy to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TargetClaim {
+    /// Identity of the cluster, as in `clusterId`.
+    pub cluster_id: String,
+    /// Discriminator of the target.
+    pub discriminator: String,
+    /// How the claim stands.
+    pub state: ClaimState,
+}
+
+/// How a claim on a target stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum ClaimState {
+    /// It was made, and others are being asked.
+    Requested,
+    /// The object owns the target.
+    Granted,
+    /// Another object owns the target, or goes first.
+    Refused,
 }
 
 /// A Git repository and the commit that was used.

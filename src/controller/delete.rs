@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use super::{
     act::outcome_of,
+    claims::{self, Claimed},
     fetch, lookup,
     metrics::Stage,
     observe::RunObserver,
     outcome::{Ending, Failure, Outlook},
-    ownership::{Claim, Target},
+    ownership::Target,
     pass::Pass,
     prepare::{cluster_id, inclusion},
     reconcile::while_wanted,
@@ -143,8 +144,7 @@ async fn delete_objects(
     let id = cluster_id(&context, &cluster, &access).await.map_err(as_delete_failure)?;
     same_cluster(pass.status.cluster_id.as_deref(), &id)?;
     let target = Target { cluster_id: id, discriminator: discriminator.to_owned() };
-    if let Claim::Refused { owner, .. } = context.state.claim(&key, pass.object.created(), &target)
-    {
+    if let Claimed::Refused { owner } = claims::claim(pass, &target).await? {
         return Ok(Declined::Because(format!(
             "the deployed objects stay: they are managed by {owner}"
         )));

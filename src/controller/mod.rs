@@ -9,6 +9,7 @@
 //! source afresh, whatever woke it.
 
 mod act;
+mod claims;
 mod conditions;
 mod context;
 mod decide;

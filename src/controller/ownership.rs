@@ -1,12 +1,22 @@
 //! One owner per target: of several objects that would manage the same discriminator on the same cluster, one is let
 //! through, and all of them hear of it.
 //!
-//! The owner is whoever was there first. A claim is remembered in the object's status, so it survives restarts; among
-//! several remembered ones the oldest object wins. Objects of both API groups take part.
+//! A claim is a flag in the object's own status, which every controller sees, whichever objects it reconciles. Who wants
+//! a target raises the flag ([`ClaimState::Requested`]), and only then reads all flags, in one consistent list. Nobody
+//! else's flag is up: the target is granted. Otherwise the one that comes first in [`Bid`]'s order waits for the others,
+//! which take theirs down ([`ClaimState::Refused`]). Two can never both find themselves alone, since of two flags one was
+//! raised before the other's owner looked. A granted target stays granted until its owner goes away or wants another one.
+//!
+//! Objects of the other API group do not take part in this: whoever cannot be held back comes before all others.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::api::NamespacedName;
+use serde_json::Value;
+
+use crate::api::{ClaimState, GROUP, NamespacedName, TargetClaim};
+
+/// API group of the other controller's KluctlDeployments.
+pub(crate) const GITOPS_GROUP: &str = "gitops.kluctl.io";
 
 /// What is owned: a discriminator on a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -15,6 +25,13 @@ pub(crate) struct Target {
     pub cluster_id: String,
     /// Value of the label `kluctl.io/discriminator`.
     pub discriminator: String,
+}
+
+impl Target {
+    /// The target that a claim is about.
+    pub(crate) fn of(claim: &TargetClaim) -> Self {
+        Self { cluster_id: claim.cluster_id.clone(), discriminator: claim.discriminator.clone() }
+    }
 }
 
 /// An object that deploys.
@@ -26,195 +43,151 @@ pub(crate) struct Claimant {
     pub name: NamespacedName,
 }
 
+impl Claimant {
+    /// A KluctlDeployment of this controller's API group.
+    pub(crate) fn ours(name: &NamespacedName) -> Self {
+        Self { group: GROUP.to_owned(), name: name.clone() }
+    }
+
+    /// A KluctlDeployment of the other API group.
+    pub(crate) fn theirs(name: &NamespacedName) -> Self {
+        Self { group: GITOPS_GROUP.to_owned(), name: name.clone() }
+    }
+}
+
 impl std::fmt::Display for Claimant {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "KluctlDeployment.{} {}", self.group, self.name)
     }
 }
 
-/// Who claims what.
-#[derive(Debug, Default)]
-pub(crate) struct Claims {
-    /// Owners of targets, and others that want the same.
-    targets: BTreeMap<Target, Contest>,
-    /// What each claimant owns or wants.
-    claims: HashMap<Claimant, Target>,
+/// A claim as its object records it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Bid {
+    /// What is wanted.
+    pub target: Target,
+    /// How that stands.
+    pub state: ClaimState,
+    /// Creation time of the object, RFC 3339: of several that ask at the same time, the oldest goes first.
+    pub created: String,
 }
 
-#[derive(Debug, Default)]
-struct Contest {
-    /// The owner with its age (creation time, RFC 3339).
-    owner: Option<(String, Claimant)>,
-    /// Whoever was refused.
-    refused: BTreeSet<Claimant>,
+impl Bid {
+    /// The claim of an object of this API group, however malformed the rest of it is.
+    pub(crate) fn read(object: &Value) -> Option<Self> {
+        let claim: TargetClaim = serde_json::from_value(object["status"]["claim"].clone()).ok()?;
+        let created = object["metadata"]["creationTimestamp"].as_str().unwrap_or_default();
+        Some(Self { target: Target::of(&claim), state: claim.state, created: created.to_owned() })
+    }
+
+    /// The claim of an object of the other API group. It asks nobody, so it is granted and the oldest of all.
+    pub(crate) fn read_foreign(object: &Value) -> Option<Self> {
+        let key = &object["status"]["targetKey"];
+        let text = |field: &str| key[field].as_str().filter(|t| !t.is_empty()).map(str::to_owned);
+        let (cluster_id, discriminator) = text("clusterId").zip(text("discriminator"))?;
+        let target = Target { cluster_id, discriminator };
+        Some(Self { target, state: ClaimState::Granted, created: String::new() })
+    }
+
+    /// The claim as it is recorded.
+    pub(crate) fn record(&self) -> TargetClaim {
+        let Target { cluster_id, discriminator } = self.target.clone();
+        TargetClaim { cluster_id, discriminator, state: self.state }
+    }
 }
 
 /// The answer to a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Claim {
-    /// The target may be deployed to. `rivals` want it too.
-    Granted {
-        /// Others that were refused.
-        rivals: Vec<Claimant>,
-    },
-    /// Another object owns the target.
+    /// The target is the object's own.
+    Granted,
+    /// The object goes first, as soon as this one has stepped back.
+    Pending(Claimant),
+    /// The target is not to be touched.
     Refused {
-        /// The owner.
+        /// The owner, or the one that goes first.
         owner: Claimant,
-        /// Whether the owner does not know of this rival yet.
-        is_news: bool,
+        /// Whether it is the owner already.
+        is_settled: bool,
     },
+}
+
+/// Decides what `me` may do by `others`, which were read after `bid` was recorded. All who see the same decide the same.
+pub(crate) fn decide(me: &Claimant, bid: &Bid, others: &BTreeMap<Claimant, Bid>) -> Claim {
+    let first = |state: ClaimState| {
+        let rivals = others.iter().filter(|(who, other)| {
+            *who != me && other.state == state && other.target == bid.target
+        });
+        rivals.map(|(who, other)| (other.created.as_str(), who)).min()
+    };
+    let mine = (bid.created.as_str(), me);
+    if let Some(owner) = first(ClaimState::Granted) {
+        // Two owners come from statuses that were written by hand or restored; the older one stays.
+        return if bid.state == ClaimState::Granted && mine < owner {
+            Claim::Granted
+        } else {
+            Claim::Refused { owner: owner.1.clone(), is_settled: true }
+        };
+    }
+    match first(ClaimState::Requested) {
+        Some(_) if bid.state == ClaimState::Granted => Claim::Granted,
+        Some(rival) if mine < rival => Claim::Pending(rival.1.clone()),
+        Some(rival) => Claim::Refused { owner: rival.1.clone(), is_settled: false },
+        None => Claim::Granted,
+    }
+}
+
+/// All claims, as the watches tell of them.
+#[derive(Debug, Default)]
+pub(crate) struct Claims {
+    bids: HashMap<Claimant, Bid>,
+    by_target: HashMap<Target, BTreeSet<Claimant>>,
 }
 
 impl Claims {
-    /// Takes notice of a claim that an object's status records, when the object is seen for the first time. Of two such
-    /// claims the older object's counts.
-    pub(crate) fn remember(&mut self, claimant: &Claimant, created: &str, target: &Target) {
-        if self.claims.get(claimant) == Some(target) {
-            return;
+    /// Takes notice of a claim; `None` when the object has none, or is gone. Returns to whom that is news: the others that
+    /// want the same target, or wanted it; and the object itself when it was refused in favour of one that has left since.
+    pub(crate) fn observe(&mut self, who: &Claimant, bid: Option<Bid>) -> BTreeSet<Claimant> {
+        let old = self.bids.get(who).cloned();
+        if old == bid {
+            return BTreeSet::new();
         }
-        self.withdraw(claimant);
-        self.claims.insert(claimant.clone(), target.clone());
-        let contest = self.targets.entry(target.clone()).or_default();
-        let candidate = (created.to_owned(), claimant.clone());
-        match &mut contest.owner {
-            None => contest.owner = Some(candidate),
-            Some(owner) if candidate < *owner => {
-                let loser = std::mem::replace(owner, candidate);
-                contest.refused.insert(loser.1);
-            }
-            Some(_) => {
-                contest.refused.insert(claimant.clone());
+        let mut woken = BTreeSet::new();
+        if let Some(old) = old.filter(|old| bid.as_ref().is_none_or(|b| b.target != old.target)) {
+            self.bids.remove(who);
+            if let Some(all) = self.by_target.get_mut(&old.target) {
+                all.remove(who);
+                woken.extend(all.iter().cloned());
+                if all.is_empty() {
+                    self.by_target.remove(&old.target);
+                }
             }
         }
-    }
-
-    /// Claims `target` for `claimant`, which gives up whatever else it held.
-    pub(crate) fn claim(&mut self, claimant: &Claimant, created: &str, target: &Target) -> Claim {
-        if self.claims.get(claimant).is_some_and(|held| held != target) {
-            self.withdraw(claimant);
-        }
-        self.claims.insert(claimant.clone(), target.clone());
-        let contest = self.targets.entry(target.clone()).or_default();
-        let owner = contest.owner.get_or_insert_with(|| (created.to_owned(), claimant.clone()));
-        if owner.1 == *claimant {
-            contest.refused.remove(claimant);
-            return Claim::Granted { rivals: contest.refused.iter().cloned().collect() };
-        }
-        let is_news = contest.refused.insert(claimant.clone());
-        Claim::Refused { owner: owner.1.clone(), is_news }
-    }
-
-    /// Ends the claim of an object that is gone or deploys nothing any more. Returns those whose position changed: rivals
-    /// that may try now, or an owner that has a rival less.
-    pub(crate) fn withdraw(&mut self, claimant: &Claimant) -> Vec<Claimant> {
-        let Some(target) = self.claims.remove(claimant) else { return Vec::new() };
-        let Some(contest) = self.targets.get_mut(&target) else { return Vec::new() };
-        let affected = if contest.owner.as_ref().is_some_and(|(_, owner)| owner == claimant) {
-            contest.owner = None;
-            contest.refused.iter().cloned().collect()
-        } else if contest.refused.remove(claimant) {
-            contest.owner.iter().map(|(_, owner)| owner.clone()).collect()
-        } else {
-            Vec::new()
+        let Some(bid) = bid else { return woken };
+        let all = self.by_target.entry(bid.target.clone()).or_default();
+        all.insert(who.clone());
+        let others = || all.iter().filter(|other| *other != who);
+        let is_raised = |other: &Claimant| {
+            self.bids.get(other).is_some_and(|other| other.state != ClaimState::Refused)
         };
-        if contest.owner.is_none() && contest.refused.is_empty() {
-            self.targets.remove(&target);
+        match bid.state {
+            // What comes of it is news, soon.
+            ClaimState::Requested => {}
+            ClaimState::Refused if !others().any(is_raised) => woken.extend(all.iter().cloned()),
+            ClaimState::Refused | ClaimState::Granted => woken.extend(others().cloned()),
         }
-        affected
+        self.bids.insert(who.clone(), bid);
+        woken
     }
 
-    /// What `claimant` owns or wants.
-    pub(crate) fn target_of(&self, claimant: &Claimant) -> Option<&Target> {
-        self.claims.get(claimant)
+    /// All claims on a target.
+    pub(crate) fn on(&self, target: &Target) -> BTreeMap<Claimant, Bid> {
+        let all = self.by_target.get(target).into_iter().flatten();
+        all.filter_map(|who| Some((who.clone(), self.bids.get(who)?.clone()))).collect()
     }
 
-    /// The other claimants of what `claimant` owns or wants.
-    pub(crate) fn rivals_of(&self, claimant: &Claimant) -> Vec<Claimant> {
-        let contest = self.claims.get(claimant).and_then(|target| self.targets.get(target));
-        let Some(contest) = contest else { return Vec::new() };
-        let owner = contest.owner.iter().map(|(_, owner)| owner);
-        owner.chain(&contest.refused).filter(|other| *other != claimant).cloned().collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn claimant(name: &str) -> Claimant {
-        Claimant { group: "flux.kluctl.io".into(), name: NamespacedName::new("ns", name) }
-    }
-
-    fn target(discriminator: &str) -> Target {
-        Target { cluster_id: "c".into(), discriminator: discriminator.into() }
-    }
-
-    #[test]
-    fn the_first_claim_counts_and_both_hear_of_the_second() {
-        let mut claims = Claims::default();
-        let (a, b) = (claimant("a"), claimant("b"));
-        assert_eq!(claims.claim(&a, "2026", &target("t")), Claim::Granted { rivals: vec![] });
-        let refused = |is_news| Claim::Refused { owner: a.clone(), is_news };
-        // `b` is older, but `a` deployed first: taking over would prune what is in place.
-        assert_eq!(claims.claim(&b, "2020", &target("t")), refused(true));
-        assert_eq!(claims.claim(&b, "2020", &target("t")), refused(false));
-        assert_eq!(
-            claims.claim(&a, "2026", &target("t")),
-            Claim::Granted { rivals: vec![b.clone()] }
-        );
-        assert_eq!(claims.rivals_of(&a), std::slice::from_ref(&b));
-        assert_eq!(claims.rivals_of(&b), std::slice::from_ref(&a));
-        assert_eq!(claims.claim(&b, "2020", &target("other")), Claim::Granted { rivals: vec![] });
-        assert_eq!(claims.rivals_of(&a), [], "who claims something else is no rival any more");
-    }
-
-    #[test]
-    fn rivals_may_try_when_the_owner_leaves() {
-        let mut claims = Claims::default();
-        let (a, b) = (claimant("a"), claimant("b"));
-        claims.claim(&a, "1", &target("t"));
-        claims.claim(&b, "2", &target("t"));
-        assert_eq!(claims.withdraw(&a), std::slice::from_ref(&b));
-        assert_eq!(claims.claim(&b, "2", &target("t")), Claim::Granted { rivals: vec![] });
-        claims.claim(&a, "1", &target("t"));
-        assert_eq!(
-            claims.withdraw(&a),
-            std::slice::from_ref(&b),
-            "the owner hears that the rival has left"
-        );
-        assert!(claims.withdraw(&a).is_empty());
-        claims.withdraw(&b);
-        assert!(claims.targets.is_empty() && claims.claims.is_empty(), "nothing is left behind");
-    }
-
-    #[test]
-    fn remembered_claims_go_to_the_oldest_object() {
-        let (old, young) = (claimant("z-old"), claimant("a-young"));
-        for order in [[&old, &young], [&young, &old]] {
-            let mut claims = Claims::default();
-            for who in order {
-                let created = if *who == old { "2026-01-01" } else { "2026-02-02" };
-                claims.remember(who, created, &target("t"));
-                claims.remember(who, created, &target("t"));
-            }
-            assert_eq!(
-                claims.claim(&old, "2026-01-01", &target("t")),
-                Claim::Granted { rivals: vec![young.clone()] }
-            );
-            let refused = Claim::Refused { owner: old.clone(), is_news: false };
-            assert_eq!(claims.claim(&young, "2026-02-02", &target("t")), refused);
-        }
-    }
-
-    #[test]
-    fn groups_are_kept_apart() {
-        let mut claims = Claims::default();
-        let ours = claimant("a");
-        let theirs = Claimant { group: "gitops.kluctl.io".into(), ..claimant("a") };
-        claims.remember(&theirs, "1", &target("t"));
-        let refused = Claim::Refused { owner: theirs.clone(), is_news: true };
-        assert_eq!(claims.claim(&ours, "0", &target("t")), refused);
-        assert_eq!(theirs.to_string(), "KluctlDeployment.gitops.kluctl.io ns/a");
+    /// The objects of an API group that claim something.
+    pub(crate) fn claimants(&self, group: &str) -> impl Iterator<Item = &NamespacedName> {
+        self.bids.keys().filter(move |who| who.group == group).map(|who| &who.name)
     }
 }

@@ -10,7 +10,7 @@ use super::{
     notify::{Notice, Subject},
     observe::Doing,
     outcome::{Ending, Facts, Failure, Outlook},
-    ownership::Claimant,
+    ownership::{Bid, Claimant, Target},
     persist::{Progress, StoreError, StoredObject},
     requests::Requests,
     schedule::Requeue,
@@ -41,6 +41,8 @@ pub(crate) struct Pass {
     pub id: String,
     /// What became known on the way.
     pub facts: Facts,
+    /// Others that claim the same target, once that was looked at.
+    pub rivals: Option<Vec<Claimant>>,
     started: Instant,
 }
 
@@ -62,6 +64,7 @@ impl Pass {
             generation: object.generation(),
             started: Instant::now(),
             facts: Facts::default(),
+            rivals: None,
             context,
             key,
             object,
@@ -89,7 +92,13 @@ impl Pass {
     }
 
     fn rivals(&self) -> Vec<String> {
-        self.context.state.rivals(&self.key).iter().map(Claimant::to_string).collect()
+        let me = Claimant::ours(&self.key);
+        let known = || {
+            let Some(claim) = &self.status.claim else { return Vec::new() };
+            self.context.state.claims_on(&Target::of(claim)).into_keys().collect()
+        };
+        let rivals = self.rivals.clone().unwrap_or_else(known);
+        rivals.iter().filter(|who| **who != me).map(Claimant::to_string).collect()
     }
 
     /// Draws the conclusions, writes the status, tells about it. Returns when the object is to be looked at next.
@@ -166,6 +175,21 @@ impl Pass {
     pub(crate) fn progress_status(&self, message: &str) -> KluctlDeploymentStatus {
         let rivals = self.rivals();
         summarize::progress(self.before(&rivals), &self.facts, message, super::now())
+    }
+
+    /// Writes down how the claim on the target stands, for all controllers to see.
+    ///
+    /// # Errors
+    /// When it cannot be written; the target must not be touched then.
+    pub(crate) async fn record_claim(&mut self, bid: &Bid) -> Result<(), Failure> {
+        self.status.claim = Some(bid.record());
+        let text = format!("Claiming discriminator {:?}", bid.target.discriminator);
+        let status = self.progress_status(&text);
+        let (context, key) = (self.context.clone(), self.key.clone());
+        context.store.write_status(&key, &mut self.object, &status).await.map_err(|error| {
+            let message = format!("the claim on the target could not be written: {error}");
+            Failure::new(reason::DEPLOY_FAILED, Outlook::Backoff, message)
+        })
     }
 
     /// Writes down where this pass is about to deploy, so that a deletion finds it also when the pass is killed midway.

@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     act::{self, Acting},
+    claims::{self, Claimed},
     context::Context,
     decide::{self, Actions, Basis, DeployReason},
     delete,
@@ -14,11 +15,12 @@ use super::{
     metrics::Stage,
     observe::RunObserver,
     outcome::{Done, Ending, Failure, Outlook},
-    ownership::{Claim, Target},
+    ownership::Target,
     pass::Pass,
     persist::StoreError,
     prepare,
     schedule::Requeue,
+    state::Outdated,
     summarize::{self, Event, Severity, Token},
 };
 use crate::{
@@ -209,8 +211,9 @@ async fn fetch_inputs(
     Ok((fetched?, deadline))
 }
 
-/// Runs `work`. A run that only waits is ended early when the controller stops, as the next leader takes up the
-/// waiting, and when the spec or the source has changed, as a repair must not wait for what it repairs.
+/// Runs `work`. A run that has lost its object or its target is ended at once. A run that only waits is ended early when the
+/// controller stops, as the next leader takes up the waiting, and when the spec or the source has changed, as a repair must
+/// not wait for what it repairs.
 pub(super) async fn while_wanted<T>(
     context: &Context,
     key: &NamespacedName,
@@ -219,11 +222,21 @@ pub(super) async fn while_wanted<T>(
     work: impl Future<Output = T>,
 ) -> T {
     let yielding = async {
+        let rests = async {
+            tokio::select! {
+                () = context.stopping.cancelled() => {}
+                () = context.state.outdated(key, Outdated::Changed) => {
+                    tracing::debug!("the run is outdated");
+                }
+            }
+            observer.waits().await;
+        };
         tokio::select! {
-            () = context.stopping.cancelled() => {}
-            () = context.state.outdated(key) => tracing::debug!("the run is outdated"),
+            () = rests => {}
+            () = context.state.outdated(key, Outdated::Lost) => {
+                tracing::info!("the target or the object is another's now, interrupting the run");
+            }
         }
-        observer.waits().await;
         cancel.cancel();
         std::future::pending::<std::convert::Infallible>().await
     };
@@ -239,20 +252,25 @@ fn is_repetition(actions: Actions) -> bool {
     matches!(actions.deploy, None | Some(DeployReason::IntervalElapsed))
 }
 
-/// Claims the target, and waits while another object's run on it comes to its end.
+/// Claims the target, and waits while another object's run on it comes to its end. A dry run changes nothing, so it
+/// claims nothing and may look at a target of another object.
 async fn claim(
-    pass: &Pass,
+    pass: &mut Pass,
     observer: &dyn Observer,
 ) -> Result<Option<tokio::sync::OwnedMutexGuard<()>>, Failure> {
+    if pass.is_dry_run() {
+        return Ok(None);
+    }
     let facts = &pass.facts;
     let Some((cluster_id, discriminator)) =
         facts.cluster_id.clone().zip(facts.discriminator.clone())
     else {
+        pass.status.claim = None;
         return Ok(None);
     };
     let target = Target { cluster_id, discriminator };
-    match pass.context.state.claim(&pass.key, pass.object.created(), &target) {
-        Claim::Granted { .. } => {
+    match claims::claim(pass, &target).await? {
+        Claimed::Granted => {
             let context = &pass.context;
             if let Some(turn) = context.turns.try_take(&target) {
                 return Ok(Some(turn));
@@ -264,7 +282,7 @@ async fn claim(
             observer.resume().await;
             Ok(Some(turn))
         }
-        Claim::Refused { owner, .. } => {
+        Claimed::Refused { owner } => {
             let message = format!(
                 "discriminator {:?} is managed by {owner} on the same cluster; nothing was deployed",
                 target.discriminator

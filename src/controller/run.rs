@@ -33,8 +33,6 @@ use crate::{
     net::{self, NetError},
 };
 
-/// How long the other API group may take to be listed before work begins without it.
-const FOREIGN_PATIENCE: Duration = Duration::from_secs(30);
 /// How long runs get to write down that they were interrupted.
 const LAST_WRITES: Duration = Duration::from_secs(5);
 /// How long events get to leave at the end.
@@ -96,7 +94,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Co
         metrics: metrics.clone(),
         cancel: background.clone(),
     };
-    let (listed, foreign_listed) = start_watches(&watches, &mut services);
+    let listed = start_watches(&watches, &mut services);
     start_listeners(&options, &metrics, &listed, &mut services, &background).await?;
 
     let http = net::client(&net::ClientOptions {
@@ -139,7 +137,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Co
         metrics,
         options,
     });
-    let result = lead(&context, election, (listed, foreign_listed), &shutdown).await;
+    let result = lead(&context, election, listed, &shutdown).await;
     drop(context);
     notify::flush(senders, LAST_EVENTS).await;
     background.cancel();
@@ -167,22 +165,29 @@ fn open_artifacts(
     Err(first_error.unwrap_or_else(nothing))
 }
 
-fn start_watches(watches: &Watches, services: &mut JoinSet<()>) -> (Listed, Listed) {
+/// Starts the watches. Returns how far those have come that work cannot begin without: what there is to reconcile, and
+/// who else claims targets.
+fn start_watches(watches: &Watches, services: &mut JoinSet<()>) -> Vec<Listed> {
     let (deployments, listed) = watches.deployments();
     services.spawn(deployments);
     let (foreign, foreign_listed) = watches.foreign();
     services.spawn(foreign);
+    let mut needed = vec![listed, foreign_listed];
+    if let Some((claims, listed)) = watches.claims() {
+        services.spawn(claims);
+        needed.push(listed);
+    }
     for kind in SourceKind::ALL {
         services.spawn(watches.clone().sources(kind));
     }
     services.spawn(watches.clone().secrets());
-    (listed, foreign_listed)
+    needed
 }
 
 async fn start_listeners(
     options: &Options,
     metrics: &Arc<Metrics>,
-    listed: &Listed,
+    listed: &[Listed],
     services: &mut JoinSet<()>,
     cancel: &CancellationToken,
 ) -> Result<(), ControllerError> {
@@ -200,8 +205,8 @@ async fn start_listeners(
     }
     if let Some(address) = options.health_address {
         let listener = listen("health probes", address).await?;
-        let listed = listed.clone();
-        let is_ready = Arc::new(move || *listed.borrow());
+        let listed = listed.to_vec();
+        let is_ready = Arc::new(move || listed.iter().all(|listed| *listed.borrow()));
         services.spawn(probes::serve_probes(listener, is_ready, cancel.clone()));
     }
     Ok(())
@@ -211,7 +216,7 @@ async fn start_listeners(
 async fn lead(
     context: &Arc<Context>,
     election: Option<Election>,
-    (mut listed, mut foreign_listed): (Listed, Listed),
+    mut listed: Vec<Listed>,
     shutdown: &CancellationToken,
 ) -> Result<(), ControllerError> {
     let election = match election {
@@ -226,9 +231,9 @@ async fn lead(
     let work = async {
         // Nothing is deployed before it is known who else deploys.
         let known = async {
-            let _all = listed.wait_for(|listed| *listed).await;
-            let foreign = foreign_listed.wait_for(|listed| *listed);
-            let _foreign = tokio::time::timeout(FOREIGN_PATIENCE, foreign).await;
+            for listed in &mut listed {
+                let _all = listed.wait_for(|listed| *listed).await;
+            }
         };
         if stop.run_until_cancelled(known).await.is_some() {
             dispatch(context, &stop).await;

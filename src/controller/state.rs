@@ -1,7 +1,7 @@
 //! What the running controller knows: deployments and who refers to what, claims on targets, and the queue.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -12,15 +12,12 @@ use tokio::{
 };
 
 use super::{
-    ownership::{Claim, Claimant, Claims, Target},
+    ownership::{Bid, Claimant, Claims, Target},
     queue::Queue,
     schedule::Requeue,
     triggers::{Entry, Index, SourceKey},
 };
 use crate::api::{self, FluxSource, NamespacedName, SourceKind};
-
-/// API group of the other controller's KluctlDeployments.
-pub(crate) const GITOPS_GROUP: &str = "gitops.kluctl.io";
 
 /// Shared by watches, runs and probes. No method waits.
 #[derive(Default)]
@@ -28,8 +25,18 @@ pub(crate) struct State {
     knowledge: Mutex<Knowledge>,
     queue: Mutex<Queue<NamespacedName>>,
     news: Notify,
-    /// Deployments that are being worked on and have changed since that began.
-    outdated: watch::Sender<BTreeSet<NamespacedName>>,
+    /// Deployments that are being worked on though what they work on has changed.
+    outdated: watch::Sender<BTreeMap<NamespacedName, Outdated>>,
+}
+
+/// Why a run that is under way is no longer wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Outdated {
+    /// Its spec, requests or source changed: it should not wait for anything any more.
+    Changed,
+    /// The object is gone, or is another controller's now, or its target is another object's: it must not change anything
+    /// any more.
+    Lost,
 }
 
 #[derive(Default)]
@@ -40,12 +47,12 @@ struct Knowledge {
     foreign: BTreeSet<NamespacedName>,
 }
 
-fn ours(key: &NamespacedName) -> Claimant {
-    Claimant { group: api::GROUP.to_owned(), name: key.clone() }
-}
-
-fn theirs(key: &NamespacedName) -> Claimant {
-    Claimant { group: GITOPS_GROUP.to_owned(), name: key.clone() }
+impl Knowledge {
+    /// Of those to whom a claim is news, the deployments that are this controller's to reconcile.
+    fn concerned(&self, claimants: BTreeSet<Claimant>) -> Vec<NamespacedName> {
+        let ours = claimants.into_iter().filter(|who| who.group == api::GROUP);
+        ours.map(|who| who.name).filter(|name| self.index.get(name).is_some()).collect()
+    }
 }
 
 impl State {
@@ -59,33 +66,40 @@ impl State {
 
     /// A deployment was seen.
     pub(crate) fn observe(&self, key: &NamespacedName, entry: Entry) {
-        let woken = {
-            let mut known = self.knowledge();
-            // A status tells what was claimed before this process; from then on claims are made by runs.
-            if known.index.get(key).is_none()
-                && let Some((cluster_id, discriminator)) = entry.target.clone()
-            {
-                let target = Target { cluster_id, discriminator };
-                known.claims.remember(&ours(key), &entry.created, &target);
-            }
-            known.index.observe(key, entry)
-        };
+        let woken = self.knowledge().index.observe(key, entry);
         if woken.contains(key) {
-            self.outdate(std::slice::from_ref(key));
+            self.outdate(std::slice::from_ref(key), Outdated::Changed);
         }
         self.wake(woken);
     }
 
-    /// A deployment is gone.
+    /// A deployment is gone, or no longer this controller's to reconcile.
     pub(crate) fn remove(&self, key: &NamespacedName) {
-        let woken = {
-            let mut known = self.knowledge();
-            let mut woken = known.index.remove(key);
-            woken.extend(own_names(known.claims.withdraw(&ours(key))));
-            woken
-        };
+        let woken = self.knowledge().index.remove(key);
+        self.outdate(std::slice::from_ref(key), Outdated::Lost);
         self.queue().forget(key);
         self.wake(woken);
+    }
+
+    /// The claim of a KluctlDeployment of this API group was seen, whichever controller reconciles it; `None` when it has
+    /// none, or is gone.
+    pub(crate) fn observe_claim(&self, key: &NamespacedName, bid: Option<Bid>) {
+        let woken = {
+            let mut known = self.knowledge();
+            let woken = known.claims.observe(&Claimant::ours(key), bid);
+            known.concerned(woken)
+        };
+        self.wake(woken);
+    }
+
+    /// All claims on a target.
+    pub(crate) fn claims_on(&self, target: &Target) -> BTreeMap<Claimant, Bid> {
+        self.knowledge().claims.on(target)
+    }
+
+    /// The objects of an API group that claim a target.
+    pub(crate) fn claimants(&self, group: &str) -> BTreeSet<NamespacedName> {
+        self.knowledge().claims.claimants(group).cloned().collect()
     }
 
     /// All deployments known.
@@ -96,7 +110,7 @@ impl State {
     /// A source was seen, or (`None`) is gone.
     pub(crate) fn observe_source(&self, key: &SourceKey, source: Option<&FluxSource>) {
         let woken = self.knowledge().index.observe_source(key, source);
-        self.outdate(&woken);
+        self.outdate(&woken, Outdated::Changed);
         self.wake(woken);
     }
 
@@ -116,25 +130,24 @@ impl State {
         self.knowledge().index.secrets_seen().cloned().collect()
     }
 
-    /// An object of the other API group was seen, with the target that it records.
-    pub(crate) fn observe_foreign(&self, key: &NamespacedName, target: Option<Target>) {
-        let woken = {
+    /// An object of the other API group was seen, with the claim that it makes.
+    pub(crate) fn observe_foreign(&self, key: &NamespacedName, bid: Option<Bid>) {
+        let (woken, lost) = {
             let mut known = self.knowledge();
             let mut woken = Vec::new();
             if known.foreign.insert(key.clone()) && known.index.get(key).is_some() {
                 woken.push(key.clone());
             }
-            let claimant = theirs(key);
-            if known.claims.target_of(&claimant) != target.as_ref() {
-                woken.extend(own_names(known.claims.withdraw(&claimant)));
-                if let Some(target) = target {
-                    // Its controller does not ask: whoever cannot be held back comes before all others.
-                    known.claims.remember(&claimant, "", &target);
-                    woken.extend(own_names(known.claims.rivals_of(&claimant)));
-                }
-            }
-            woken
+            let is_claim = bid.is_some();
+            let concerned = known.claims.observe(&Claimant::theirs(key), bid);
+            let concerned = known.concerned(concerned);
+            // It asks nobody, so its controller may begin at any moment.
+            let mut lost = woken.clone();
+            lost.extend(concerned.iter().filter(|_| is_claim).cloned());
+            woken.extend(concerned);
+            (woken, lost)
         };
+        self.outdate(&lost, Outdated::Lost);
         self.wake(woken);
     }
 
@@ -143,7 +156,8 @@ impl State {
         let woken = {
             let mut known = self.knowledge();
             known.foreign.remove(key);
-            let mut woken = own_names(known.claims.withdraw(&theirs(key)));
+            let woken = known.claims.observe(&Claimant::theirs(key), None);
+            let mut woken = known.concerned(woken);
             woken.extend(known.index.get(key).is_some().then(|| key.clone()));
             woken
         };
@@ -165,27 +179,6 @@ impl State {
         super::dependencies::find_cycle(&self.knowledge().index, key)
     }
 
-    /// Claims a target for a deployment; wakes the owner when it gets a rival.
-    pub(crate) fn claim(&self, key: &NamespacedName, created: &str, target: &Target) -> Claim {
-        let mut known = self.knowledge();
-        let given_up = match known.claims.target_of(&ours(key)) {
-            Some(held) if held != target => own_names(known.claims.withdraw(&ours(key))),
-            _ => Vec::new(),
-        };
-        let claim = known.claims.claim(&ours(key), created, target);
-        drop(known);
-        self.wake(given_up);
-        if let Claim::Refused { owner, is_news: true } = &claim {
-            self.wake(own_names(vec![owner.clone()]));
-        }
-        claim
-    }
-
-    /// The other claimants of the deployment's target.
-    pub(crate) fn rivals(&self, key: &NamespacedName) -> Vec<Claimant> {
-        self.knowledge().claims.rivals_of(&ours(key))
-    }
-
     /// Wants deployments to be reconciled now.
     pub(crate) fn wake(&self, keys: Vec<NamespacedName>) {
         if keys.is_empty() {
@@ -201,21 +194,27 @@ impl State {
     }
 
     /// Notes that runs which are under way work on what is no longer wanted.
-    fn outdate(&self, keys: &[NamespacedName]) {
+    fn outdate(&self, keys: &[NamespacedName], why: Outdated) {
         let running: Vec<_> = {
             let queue = self.queue();
             keys.iter().filter(|key| queue.is_running(key)).cloned().collect()
         };
         if !running.is_empty() {
-            self.outdated.send_modify(|outdated| outdated.extend(running));
+            self.outdated.send_modify(|outdated| {
+                for key in running {
+                    let worst = outdated.entry(key).or_insert(why);
+                    *worst = why.max(*worst);
+                }
+            });
         }
     }
 
-    /// Returns once the deployment's spec, requests or source changed since its run began.
-    pub(crate) async fn outdated(&self, key: &NamespacedName) {
+    /// Returns once the deployment's run has become outdated in this way, or a worse one, since it began.
+    pub(crate) async fn outdated(&self, key: &NamespacedName, why: Outdated) {
         let mut outdated = self.outdated.subscribe();
+        let is_outdated = |all: &BTreeMap<_, _>| all.get(key).is_some_and(|known| *known >= why);
         // The sender is borrowed here, so it cannot have gone.
-        let _changed = outdated.wait_for(|outdated| outdated.contains(key)).await;
+        let _changed = outdated.wait_for(is_outdated).await;
     }
 
     /// The next deployment that is due; waits for one.
@@ -224,7 +223,7 @@ impl State {
             let due = {
                 let mut queue = self.queue();
                 if let Some(key) = queue.take(Instant::now()) {
-                    self.outdated.send_if_modified(|outdated| outdated.remove(&key));
+                    self.outdated.send_if_modified(|outdated| outdated.remove(&key).is_some());
                     return key;
                 }
                 queue.next_due()
@@ -255,6 +254,7 @@ impl State {
         };
         queue.done(key, delay.and_then(|delay| Instant::now().checked_add(delay)));
         drop(queue);
+        self.outdated.send_if_modified(|outdated| outdated.remove(key).is_some());
         self.news.notify_one();
         delay
     }
@@ -265,30 +265,27 @@ impl State {
     }
 }
 
-fn own_names(claimants: Vec<Claimant>) -> Vec<NamespacedName> {
-    claimants.into_iter().filter(|c| c.group == api::GROUP).map(|c| c.name).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::api::ClaimState;
 
     fn key(name: &str) -> NamespacedName {
         NamespacedName::new("ns", name)
     }
 
-    fn entry(target: Option<(&str, &str)>) -> Entry {
-        let mut object = json!({ "metadata": { "namespace": "ns", "creationTimestamp": "2026" } });
-        if let Some((cluster, discriminator)) = target {
-            object["status"] = json!({ "clusterId": cluster, "discriminator": discriminator });
-        }
-        Entry::read(&object)
+    fn entry() -> Entry {
+        Entry::read(&json!({ "metadata": { "namespace": "ns" } }))
     }
 
     fn target() -> Target {
         Target { cluster_id: "c".into(), discriminator: "d".into() }
+    }
+
+    fn bid(state: ClaimState) -> Option<Bid> {
+        Some(Bid { target: target(), state, created: "2026".into() })
     }
 
     async fn drain(state: &State) -> Vec<String> {
@@ -303,34 +300,33 @@ mod tests {
     #[tokio::test]
     async fn an_owner_is_woken_when_a_rival_comes_and_a_rival_when_the_owner_goes() {
         let state = State::default();
-        state.observe(&key("a"), entry(Some(("c", "d"))));
-        state.observe(&key("b"), entry(None));
+        state.observe(&key("a"), entry());
+        state.observe(&key("b"), entry());
         assert_eq!(drain(&state).await, ["a", "b"]);
-        assert!(matches!(state.claim(&key("b"), "2020", &target()), Claim::Refused { .. }));
+        state.observe_claim(&key("a"), bid(ClaimState::Granted));
+        state.observe_claim(&key("b"), bid(ClaimState::Refused));
         assert_eq!(drain(&state).await, ["a"]);
-        assert_eq!(state.rivals(&key("a")).len(), 1);
-        // Its status still tells what it owned before; that must not undo the claim.
-        state.observe(&key("b"), entry(Some(("c", "other"))));
-        assert_eq!(state.rivals(&key("a")).len(), 1);
-        state.remove(&key("a"));
-        assert_eq!(drain(&state).await, ["b"]);
-        assert_eq!(state.claim(&key("b"), "2020", &target()), Claim::Granted { rivals: vec![] });
+        assert_eq!(state.claims_on(&target()).len(), 2);
+        state.observe_claim(&key("another-shards"), bid(ClaimState::Refused));
+        assert_eq!(drain(&state).await, ["a", "b"]);
+        state.observe_claim(&key("a"), None);
+        assert_eq!(drain(&state).await, ["b"], "what others reconcile is theirs to wake");
     }
 
     #[tokio::test]
-    async fn objects_of_the_other_group_come_first() {
+    async fn objects_of_the_other_group_interrupt_and_release() {
         let state = State::default();
-        state.observe(&key("a"), entry(Some(("c", "d"))));
-        drain(&state).await;
-        state.observe_foreign(&key("other"), Some(target()));
+        let brief = Duration::from_millis(5);
+        state.observe(&key("a"), entry());
+        let running = state.next().await;
+        state.observe_claim(&key("a"), bid(ClaimState::Granted));
+        state.observe_foreign(&key("other"), bid(ClaimState::Granted));
+        let lost = state.outdated(&running, Outdated::Lost);
+        assert!(tokio::time::timeout(brief, lost).await.is_ok(), "the run goes on");
+        state.done(&running, Requeue::OnChange);
         assert_eq!(drain(&state).await, ["a"]);
-        let Claim::Refused { owner, .. } = state.claim(&key("a"), "2026", &target()) else {
-            panic!("granted")
-        };
-        assert_eq!(owner.group, GITOPS_GROUP);
         state.remove_foreign(&key("other"));
         assert_eq!(drain(&state).await, ["a"]);
-        assert!(matches!(state.claim(&key("a"), "2026", &target()), Claim::Granted { .. }));
         assert!(!state.is_migrated(&key("a")));
         state.observe_foreign(&key("a"), None);
         assert!(state.is_migrated(&key("a")));
@@ -338,21 +334,39 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_run_over_an_object_that_is_gone_is_lost() {
+        let state = State::default();
+        state.observe(&key("a"), entry());
+        let running = state.next().await;
+        state.remove(&key("a"));
+        let lost = state.outdated(&running, Outdated::Lost);
+        assert!(tokio::time::timeout(Duration::from_millis(5), lost).await.is_ok());
+    }
+
+    #[tokio::test]
     async fn a_run_learns_that_it_is_outdated() {
         let state = State::default();
         let brief = Duration::from_millis(5);
-        let generation = |generation| Entry { generation, ..entry(None) };
+        let generation = |generation| Entry { generation, ..entry() };
         state.observe(&key("a"), generation(1));
         let running = state.next().await;
-        assert!(tokio::time::timeout(brief, state.outdated(&running)).await.is_err());
+        assert!(
+            tokio::time::timeout(brief, state.outdated(&running, Outdated::Changed)).await.is_err()
+        );
         state.observe(&key("a"), generation(1));
-        assert!(tokio::time::timeout(brief, state.outdated(&running)).await.is_err());
+        assert!(
+            tokio::time::timeout(brief, state.outdated(&running, Outdated::Changed)).await.is_err()
+        );
         state.observe(&key("a"), generation(2));
-        assert!(tokio::time::timeout(brief, state.outdated(&running)).await.is_ok());
+        assert!(
+            tokio::time::timeout(brief, state.outdated(&running, Outdated::Changed)).await.is_ok()
+        );
+        let lost = state.outdated(&running, Outdated::Lost);
+        assert!(tokio::time::timeout(brief, lost).await.is_err(), "it only should not wait");
         state.done(&running, Requeue::OnChange);
         let next = state.next().await;
         assert!(
-            tokio::time::timeout(brief, state.outdated(&next)).await.is_err(),
+            tokio::time::timeout(brief, state.outdated(&next, Outdated::Changed)).await.is_err(),
             "it starts anew"
         );
     }

@@ -37,10 +37,6 @@ pub(crate) struct Entry {
     pub dependencies: Vec<NamespacedName>,
     /// What others that depend on it look at.
     pub readiness: Readiness,
-    /// Discriminator and cluster that it manages, as recorded in its status.
-    pub target: Option<(String, String)>,
-    /// Creation time, which decides who is older.
-    pub created: String,
 }
 
 /// The part of a deployment's state that its dependents look at.
@@ -89,8 +85,6 @@ impl Entry {
             secrets: secrets.into_iter().chain(credentials).filter_map(own).collect(),
             dependencies: dependencies.collect(),
             readiness: Readiness { is_ready, revision: text(&status["lastAppliedRevision"]) },
-            target: text(&status["clusterId"]).zip(text(&status["discriminator"])),
-            created: text(&metadata["creationTimestamp"]).unwrap_or_default(),
         }
     }
 }

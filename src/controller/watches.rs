@@ -1,14 +1,13 @@
 //! Watches on the objects that wake deployments. Each runs on its own, restarts by itself with growing delays, and keeps
-//! nothing but what [`State`] needs.
+//! nothing but what [`State`] needs. A kind that is dropped in the version that is watched is looked for anew.
 
 use std::{collections::BTreeSet, future::Future, sync::Arc, time::Duration};
 
-use futures::{StreamExt, TryStreamExt};
-use k8s_openapi::api::core::v1::Secret;
+use futures::StreamExt;
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::{ApiResource, DynamicObject},
-    core::PartialObjectMeta,
+    core::{DynamicResourceScope, PartialObjectMeta},
     runtime::{
         WatchStreamExt,
         watcher::{self, Event, watcher},
@@ -21,18 +20,20 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     metrics::Metrics,
-    ownership::Target,
+    ownership::{Bid, GITOPS_GROUP},
     persist,
-    state::{GITOPS_GROUP, State},
+    state::State,
     triggers::{Entry, SourceKey},
 };
 use crate::{
-    api::{FluxSource, NamespacedName, SOURCE_GROUP, SourceKind},
+    api::{FluxSource, GROUP, KIND, NamespacedName, SOURCE_GROUP, SourceKind},
     cluster::{ApiKind, Cluster},
 };
 
-/// How often it is checked whether a kind that was not served is served now.
-const SERVED_AGAIN: Duration = Duration::from_mins(1);
+/// The first and the longest pause before a kind is looked for again that was not served or not to be seen. It doubles.
+const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_mins(1)];
+/// How long a watch is content with one namespace, before all of them are tried again.
+const WIDER: Duration = Duration::from_mins(10);
 
 /// What the watches see, and where they report it.
 #[derive(Clone)]
@@ -64,89 +65,289 @@ trait Seen<K> {
     fn gone(&self, key: &NamespacedName);
 }
 
+/// A kind to be watched.
+#[derive(Clone)]
+struct Wanted {
+    /// The kind itself, or where to find it when the cluster need not have it.
+    kind: Find,
+    /// The only namespace to look at; `None` for all.
+    namespace: Option<String>,
+    /// The namespace to be content with where all of them are forbidden.
+    fallback: Option<String>,
+    /// Label selector.
+    selector: Option<String>,
+    /// What does not work while the objects, or those of other namespaces, cannot be seen.
+    loss: &'static str,
+}
+
+#[derive(Clone)]
+enum Find {
+    /// A kind in the one version that can be read.
+    Fixed(ApiResource),
+    /// A group and a kind, in whichever version is served, if any.
+    Served(&'static str, &'static str),
+}
+
+impl Wanted {
+    fn title(&self) -> String {
+        match &self.kind {
+            Find::Fixed(resource) if resource.group.is_empty() => resource.kind.clone(),
+            Find::Fixed(resource) => format!("{}.{}", resource.kind, resource.group),
+            Find::Served(group, kind) => format!("{kind}.{group}"),
+        }
+    }
+}
+
 impl Watches {
-    /// Watches KluctlDeployments. The receiver turns true once all are known.
+    /// Watches the KluctlDeployments to reconcile. The receiver turns true once all are known.
     pub(crate) fn deployments(&self) -> (impl Future<Output = ()> + use<>, Listed) {
-        let api = self.api_of(&persist::resource());
-        let config = match &self.label_selector {
-            Some(selector) => watcher::Config::default().labels(selector),
-            None => watcher::Config::default(),
+        let wanted = Wanted {
+            kind: Find::Fixed(persist::resource()),
+            namespace: self.namespace.clone(),
+            fallback: None,
+            selector: self.label_selector.clone(),
+            loss: "nothing is reconciled",
         };
-        let seen = Deployments { state: self.state.clone(), metrics: self.metrics.clone() };
+        let seen = Deployments {
+            state: self.state.clone(),
+            metrics: self.metrics.clone(),
+            tells_claims: self.sees_everything(),
+        };
         let (listed, receiver) = watch::channel(false);
-        (follow("KluctlDeployments", api, config, seen, listed, self.cancel.clone()), receiver)
+        (self.clone().keep(wanted, seen, listed), receiver)
     }
 
-    /// Watches the sources of one kind, once the cluster serves it.
+    /// Watches the claims of KluctlDeployments that other controllers reconcile, when there may be such. The receiver turns
+    /// true once they are known.
+    pub(crate) fn claims(&self) -> Option<(impl Future<Output = ()> + use<>, Listed)> {
+        if self.sees_everything() {
+            return None;
+        }
+        let wanted = Wanted {
+            kind: Find::Fixed(persist::resource()),
+            namespace: None,
+            fallback: self.namespace.clone(),
+            selector: None,
+            loss: "another KluctlDeployment with the same target is noticed only in the watched namespace",
+        };
+        let (listed, receiver) = watch::channel(false);
+        let seen = OwnClaims { state: self.state.clone() };
+        Some((self.clone().keep(wanted, seen, listed), receiver))
+    }
+
+    /// Whether the deployments to reconcile are all there are.
+    fn sees_everything(&self) -> bool {
+        self.namespace.is_none() && self.label_selector.is_none()
+    }
+
+    /// Watches the sources of one kind, in whichever version and once the cluster serves it.
     pub(crate) async fn sources(self, kind: SourceKind) {
+        let wanted = Wanted {
+            kind: Find::Served(SOURCE_GROUP, kind.name()),
+            loss: "sources are looked at only when an interval is over",
+            ..self.everywhere()
+        };
         let seen = Sources { state: self.state.clone(), kind };
-        self.served(SOURCE_GROUP, kind.name(), seen, &watch::channel(false).0).await;
+        self.keep(wanted, seen, watch::channel(false).0).await;
     }
 
     /// Watches KluctlDeployments of the other API group, if the cluster serves them. The receiver turns true once they are
-    /// known, or known not to exist.
+    /// known, or known not to exist, or hidden.
     pub(crate) fn foreign(&self) -> (impl Future<Output = ()> + use<>, Listed) {
-        let seen = Foreign { state: self.state.clone() };
+        let wanted = Wanted {
+            kind: Find::Served(GITOPS_GROUP, KIND),
+            loss: "it is not noticed when one of them has the same target",
+            ..self.everywhere()
+        };
         let (listed, receiver) = watch::channel(false);
-        let this = self.clone();
-        (
-            async move { this.served(GITOPS_GROUP, "KluctlDeployment", seen, &listed).await },
-            receiver,
-        )
+        let seen = Foreign { state: self.state.clone() };
+        (self.clone().keep(wanted, seen, listed), receiver)
     }
 
     /// Watches the metadata of Secrets; their content is never listed.
     pub(crate) async fn secrets(self) {
-        let client = self.cluster.client().clone();
-        let api: Api<PartialObjectMeta<Secret>> = match &self.namespace {
-            Some(namespace) => Api::namespaced(client, namespace),
-            None => Api::all(client),
+        let wanted = Wanted {
+            kind: Find::Fixed(ApiResource::erase::<k8s_openapi::api::core::v1::Secret>(&())),
+            loss: "changed Secrets are noticed only when an interval is over",
+            ..self.everywhere()
         };
         let seen = Secrets { state: self.state.clone() };
         let listed = watch::channel(false).0;
-        follow("Secrets", api, watcher::Config::default(), seen, listed, self.cancel.clone()).await;
+        self.keep(wanted, seen, listed).await;
     }
 
-    /// Watches a kind that need not be installed.
-    async fn served<S>(self, group: &str, kind: &str, seen: S, listed: &watch::Sender<bool>)
-    where
-        S: Seen<DynamicObject> + Clone + Send + 'static,
-    {
-        while !self.cancel.is_cancelled() {
-            match self.cluster.refresh_kinds().await {
-                Ok(kinds) => {
-                    if let Some(found) = kinds.preferred(group, kind) {
-                        let api = self.api_of(&resource_of(found));
-                        let config = watcher::Config::default();
-                        let what = format!("{kind}.{group}");
-                        follow(&what, api, config, seen, listed.clone(), self.cancel.clone()).await;
-                        return;
-                    }
-                    tracing::debug!(group, kind, "the cluster does not serve this kind");
-                    listed.send_replace(true);
-                }
-                Err(outcome) => {
-                    let message = outcome.message().unwrap_or_default();
-                    tracing::warn!(
-                        group,
-                        kind,
-                        "the kinds of the cluster cannot be listed: {message}"
-                    );
-                }
-            }
-            let pause = tokio::time::sleep(SERVED_AGAIN);
-            if self.cancel.run_until_cancelled(pause).await.is_none() {
-                return;
-            }
+    /// All namespaces, or the watched one when the rights reach no further.
+    fn everywhere(&self) -> Wanted {
+        Wanted {
+            kind: Find::Served("", ""),
+            namespace: None,
+            fallback: self.namespace.clone(),
+            selector: None,
+            loss: "",
         }
     }
 
-    fn api_of(&self, resource: &ApiResource) -> Api<DynamicObject> {
+    /// Watches a kind until it is cancelled.
+    async fn keep<K, S>(self, wanted: Wanted, seen: S, listed: watch::Sender<bool>)
+    where
+        K: Kind,
+        S: Seen<K>,
+    {
+        let watching = self.keep_on::<K, S>(&wanted, &seen, &listed);
+        let _cancelled = self.cancel.run_until_cancelled(watching).await;
+    }
+
+    /// Watches a kind for ever, through times in which it is not served or must not be seen.
+    async fn keep_on<K, S>(&self, wanted: &Wanted, seen: &S, listed: &watch::Sender<bool>)
+    where
+        K: Kind,
+        S: Seen<K>,
+    {
+        let mut trouble = Trouble::new(wanted);
+        loop {
+            let end = match self.find(&wanted.kind).await {
+                Ok(Some(resource)) => {
+                    let api = self.api_of::<K>(&resource, trouble.namespace());
+                    let config = match &wanted.selector {
+                        Some(selector) => watcher::Config::default().labels(selector),
+                        None => watcher::Config::default(),
+                    };
+                    let watching = follow(&trouble.what, api, config, seen, listed);
+                    tokio::time::timeout(trouble.patience(), watching).await.unwrap_or(End::Due)
+                }
+                Ok(None) => {
+                    // What is not served has no objects.
+                    seen.known().iter().for_each(|key| seen.gone(key));
+                    listed.send_replace(true);
+                    End::NotServed
+                }
+                Err(message) => End::Unknown(message),
+            };
+            if trouble.note(&end) {
+                listed.send_replace(true);
+            }
+            tokio::time::sleep(trouble.pause).await;
+        }
+    }
+
+    /// The kind as it is served now; `None` when it is not.
+    async fn find(&self, kind: &Find) -> Result<Option<ApiResource>, String> {
+        match kind {
+            Find::Fixed(resource) => Ok(Some(resource.clone())),
+            Find::Served(group, kind) => match self.cluster.refresh_kinds().await {
+                Ok(kinds) => Ok(kinds.preferred(group, kind).map(|found| resource_of(found))),
+                Err(outcome) => Err(outcome.message().unwrap_or_default().to_owned()),
+            },
+        }
+    }
+
+    fn api_of<K: Kind>(&self, resource: &ApiResource, namespace: Option<&str>) -> Api<K> {
         let client: Client = self.cluster.client().clone();
-        match &self.namespace {
+        match namespace {
             Some(namespace) => Api::namespaced_with(client, namespace, resource),
             None => Api::all_with(client, resource),
         }
+    }
+}
+
+/// Why a watch ended.
+#[derive(Debug)]
+enum End {
+    /// The kind is not served (any more) in the version that was watched. `true` when it had been.
+    Dropped(bool),
+    /// The rights are missing. `true` when they had been there.
+    Forbidden(bool),
+    /// The cluster does not serve the kind in any version.
+    NotServed,
+    /// Which kinds the cluster serves could not be read.
+    Unknown(String),
+    /// It is time to look further.
+    Due,
+}
+
+/// What stood in the way of a watch, and what follows from it.
+struct Trouble<'a> {
+    what: String,
+    wanted: &'a Wanted,
+    /// Before the next attempt.
+    pause: Duration,
+    /// Refusals in a row.
+    refusals: u32,
+    /// Whether all namespaces are out of reach.
+    is_narrow: bool,
+    /// Whether the log tells of it already.
+    is_told: bool,
+}
+
+impl<'a> Trouble<'a> {
+    fn new(wanted: &'a Wanted) -> Self {
+        let what = wanted.title();
+        Self { what, wanted, pause: PAUSES[0], refusals: 0, is_narrow: false, is_told: false }
+    }
+
+    /// The namespace to watch.
+    fn namespace(&self) -> Option<&str> {
+        let fallback = self.wanted.fallback.as_ref().filter(|_| self.is_narrow);
+        self.wanted.namespace.as_ref().or(fallback).map(String::as_str)
+    }
+
+    /// How long to watch, at most.
+    fn patience(&self) -> Duration {
+        if self.is_narrow { WIDER } else { Duration::MAX }
+    }
+
+    /// Takes notice of why a watch ended. Returns whether nothing more is to be expected from waiting for it.
+    fn note(&mut self, end: &End) -> bool {
+        let Self { what, wanted, .. } = self;
+        let worked = matches!(end, End::Dropped(true) | End::Forbidden(true) | End::Due);
+        let was_told = std::mem::replace(&mut self.is_told, true);
+        let is_news = !was_told || (worked && !matches!(end, End::Due));
+        self.pause = if worked { PAUSES[0] } else { (self.pause * 2).min(PAUSES[1]) };
+        self.refusals = if matches!(end, End::Forbidden(_)) { self.refusals + 1 } else { 0 };
+        match end {
+            End::Dropped(true) => {
+                tracing::info!(
+                    what,
+                    "the watched version is no longer served, looking for another"
+                );
+                self.is_told = false;
+            }
+            End::Dropped(false) if is_news => {
+                tracing::warn!(what, "the cluster does not serve this kind; {}", wanted.loss);
+            }
+            End::NotServed if is_news => {
+                tracing::debug!(what, "the cluster does not serve this kind");
+            }
+            End::Unknown(message) => {
+                tracing::warn!(what, "the kinds of the cluster cannot be listed: {message}");
+            }
+            End::Due => self.is_narrow = false,
+            // One refusal may come from an API server that is just starting.
+            End::Forbidden(_) if self.refusals < 2 => self.is_told = was_told,
+            End::Forbidden(_) if !self.is_narrow && wanted.fallback.is_some() => {
+                if is_news {
+                    tracing::warn!(
+                        what,
+                        "list and watch in all namespaces are forbidden to the controller: {}",
+                        wanted.loss
+                    );
+                }
+                self.is_narrow = true;
+                self.pause = Duration::ZERO;
+            }
+            End::Forbidden(_) => {
+                if is_news {
+                    tracing::warn!(
+                        what,
+                        "list and watch are forbidden to the controller: {}",
+                        wanted.loss
+                    );
+                }
+                return matches!(wanted.kind, Find::Served(..));
+            }
+            End::Dropped(false) | End::NotServed => {}
+        }
+        false
     }
 }
 
@@ -160,22 +361,40 @@ fn resource_of(kind: &ApiKind) -> ApiResource {
     }
 }
 
-/// Follows a watch until it is cancelled. Errors are logged, and the watch goes on after a growing pause.
-async fn follow<K, S>(
+/// An object whose kind is known only while running.
+trait Kind:
+    Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>
+    + Clone
+    + DeserializeOwned
+    + std::fmt::Debug
+    + Send
+    + 'static
+{
+}
+
+impl<K> Kind for K where
+    K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>
+        + Clone
+        + DeserializeOwned
+        + std::fmt::Debug
+        + Send
+        + 'static
+{
+}
+
+/// Follows a watch until the kind is dropped or must not be seen. Other errors are logged, and the watch goes on after a
+/// growing pause.
+async fn follow<K: Kind, S: Seen<K>>(
     what: &str,
     api: Api<K>,
     config: watcher::Config,
-    seen: S,
-    listed: watch::Sender<bool>,
-    cancel: CancellationToken,
-) where
-    K: Resource + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
-    S: Seen<K>,
-{
-    let stream = watcher(api, config).default_backoff().into_stream();
-    let mut stream = std::pin::pin!(stream);
+    seen: &S,
+    listed: &watch::Sender<bool>,
+) -> End {
+    let mut stream = std::pin::pin!(watcher(api, config).default_backoff());
     let mut present = BTreeSet::new();
-    while let Some(Some(event)) = cancel.run_until_cancelled(stream.next()).await {
+    let mut worked = false;
+    while let Some(event) = stream.next().await {
         match event {
             Ok(Event::Init) => present.clear(),
             Ok(Event::InitApply(object)) => {
@@ -188,16 +407,33 @@ async fn follow<K, S>(
                     seen.gone(key);
                 }
                 present.clear();
+                worked = true;
                 listed.send_replace(true);
             }
             Ok(Event::Apply(object)) => seen.seen(&key_of(&object), object),
             Ok(Event::Delete(object)) => seen.gone(&key_of(&object)),
-            Err(error) => tracing::warn!(what, "the watch was interrupted: {error}"),
+            Err(error) => match code_of(&error) {
+                Some(404) => return End::Dropped(worked),
+                Some(403) => return End::Forbidden(worked),
+                _ => tracing::warn!(what, "the watch was interrupted: {error}"),
+            },
         }
+    }
+    End::Dropped(worked)
+}
+
+/// The HTTP status that an error tells of.
+fn code_of(error: &watcher::Error) -> Option<u16> {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchFailed(kube::Error::Api(status)) => Some(status.code),
+        watcher::Error::WatchError(status) => Some(status.code),
+        _ => None,
     }
 }
 
-fn key_of<K: Resource>(object: &K) -> NamespacedName {
+fn key_of<K: ResourceExt>(object: &K) -> NamespacedName {
     NamespacedName::new(object.namespace().unwrap_or_default(), object.name_any())
 }
 
@@ -212,6 +448,8 @@ fn tree(object: DynamicObject) -> Value {
 struct Deployments {
     state: Arc<State>,
     metrics: Arc<Metrics>,
+    /// Whether no other watch tells of claims.
+    tells_claims: bool,
 }
 
 impl Seen<DynamicObject> for Deployments {
@@ -220,16 +458,41 @@ impl Seen<DynamicObject> for Deployments {
     }
 
     fn seen(&self, key: &NamespacedName, object: DynamicObject) {
-        self.state.observe(key, Entry::read(&tree(object)));
+        let object = tree(object);
+        self.state.observe(key, Entry::read(&object));
+        if self.tells_claims {
+            self.state.observe_claim(key, Bid::read(&object));
+        }
     }
 
     fn gone(&self, key: &NamespacedName) {
         self.state.remove(key);
+        if self.tells_claims {
+            self.state.observe_claim(key, None);
+        }
         self.metrics.forget(key);
     }
 }
 
-#[derive(Clone)]
+/// Claims of KluctlDeployments, whoever reconciles them.
+struct OwnClaims {
+    state: Arc<State>,
+}
+
+impl Seen<DynamicObject> for OwnClaims {
+    fn known(&self) -> BTreeSet<NamespacedName> {
+        self.state.claimants(GROUP)
+    }
+
+    fn seen(&self, key: &NamespacedName, object: DynamicObject) {
+        self.state.observe_claim(key, Bid::read(&tree(object)));
+    }
+
+    fn gone(&self, key: &NamespacedName) {
+        self.state.observe_claim(key, None);
+    }
+}
+
 struct Sources {
     state: Arc<State>,
     kind: SourceKind,
@@ -259,12 +522,12 @@ struct Secrets {
     state: Arc<State>,
 }
 
-impl Seen<PartialObjectMeta<Secret>> for Secrets {
+impl Seen<PartialObjectMeta<DynamicObject>> for Secrets {
     fn known(&self) -> BTreeSet<NamespacedName> {
         self.state.secrets_in_use()
     }
 
-    fn seen(&self, key: &NamespacedName, object: PartialObjectMeta<Secret>) {
+    fn seen(&self, key: &NamespacedName, object: PartialObjectMeta<DynamicObject>) {
         self.state.observe_secret(key, object.metadata.resource_version.as_deref());
     }
 
@@ -273,7 +536,6 @@ impl Seen<PartialObjectMeta<Secret>> for Secrets {
     }
 }
 
-#[derive(Clone)]
 struct Foreign {
     state: Arc<State>,
 }
@@ -284,13 +546,7 @@ impl Seen<DynamicObject> for Foreign {
     }
 
     fn seen(&self, key: &NamespacedName, object: DynamicObject) {
-        let target = &object.data["status"]["targetKey"];
-        let text =
-            |field: &str| target[field].as_str().filter(|t| !t.is_empty()).map(str::to_owned);
-        let target = text("clusterId")
-            .zip(text("discriminator"))
-            .map(|(cluster_id, discriminator)| Target { cluster_id, discriminator });
-        self.state.observe_foreign(key, target);
+        self.state.observe_foreign(key, Bid::read_foreign(&tree(object)));
     }
 
     fn gone(&self, key: &NamespacedName) {

@@ -13,6 +13,9 @@ use crate::{
 
 tests![
     two_owners_of_a_target_are_told_so,
+    shards_never_deploy_to_one_target_both,
+    a_controller_with_rights_in_one_namespace_works_there,
+    a_dropped_version_and_a_reinstalled_kind_are_followed,
     a_waiting_deployment_holds_no_worker,
     a_repair_does_not_wait_for_what_it_repairs,
     the_label_selector_shards,
@@ -56,6 +59,176 @@ async fn two_owners_of_a_target_are_told_so(case: &mut Case) -> Result<()> {
         "the loser's deletion removed the winner's objects"
     );
     Ok(())
+}
+
+/// A project whose target is `pair`, and whose ConfigMap `pair` tells who deployed it.
+const PAIR: &[(&str, &str)] = &[
+    (
+        ".kluctl.yaml",
+        "discriminator: test-{{ args.namespace }}-{{ args.pair }}\nargs:\n  - name: namespace\n  - name: pair\n  - name: owner\n",
+    ),
+    (
+        "deployment.yaml",
+        "deployments:\n  - path: config\noverrideNamespace: {{ args.namespace }}\n",
+    ),
+    (
+        "config/it.yaml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ args.pair }}\ndata:\n  owner: {{ args.owner }}\n",
+    ),
+];
+const PAIRS: [&str; 4] = ["north", "south", "east", "west"];
+
+async fn shards_never_deploy_to_one_target_both(case: &mut Case) -> Result<()> {
+    let repo = case.repo("app", PAIR)?;
+    case.git_repository("app", &repo).await?;
+    for shard in ["one", "two"] {
+        let selector = format!("--watch-label-selector=shard={shard}");
+        case.start_controller(&[&selector, "--requeue-dependency=1s"]).await?;
+    }
+    let apply = async |pair: &str, shard: &str| {
+        let name = format!("{pair}-{shard}");
+        let args = json!({"namespace": case.namespace, "pair": pair, "owner": name});
+        let source = json!({"kind": "GitRepository", "name": "app"});
+        let mut object = case.deployment(&name, json!({"args": args, "sourceRef": source}));
+        object["metadata"]["labels"] = json!({"shard": shard});
+        case.apply(object).await
+    };
+    for pair in PAIRS {
+        // At the same time, and the two of a pair are equally old.
+        tokio::try_join!(apply(pair, "one"), apply(pair, "two"))?;
+    }
+    for pair in PAIRS {
+        let names = ["one", "two"].map(|shard| format!("{pair}-{shard}"));
+        for (name, other) in [(&names[0], &names[1]), (&names[1], &names[0])] {
+            case.wait_deployment(name, "the conflict", |object| {
+                message_of(object, "OwnershipConflict").contains(other)
+                    && (is_ready(object) || ready_reason(object) == "OwnershipConflict")
+            })
+            .await?;
+        }
+        let (mut owners, mut refused) = (Vec::new(), Vec::new());
+        for name in &names {
+            let object = case.get("flux.kluctl.io/v1alpha1", "KluctlDeployment", name).await?;
+            let object = object.context("gone")?;
+            if is_ready(&object) {
+                ensure!(object["status"]["claim"]["state"] == "Granted", "{}", object["status"]);
+                owners.push(name);
+            } else {
+                ensure!(
+                    object["status"]["lastDeployResult"].is_null(),
+                    "{name} deployed to the other's target: {}",
+                    object["status"]
+                );
+                refused.push(name);
+            }
+        }
+        ensure!(owners.len() == 1, "the owners of {pair} are {owners:?}");
+        let deployed_by = case.config_map(pair).await?["data"]["owner"].clone();
+        ensure!(deployed_by == **owners[0], "{pair} was deployed by {deployed_by}");
+        case.delete_deployment(owners[0]).await?;
+        let heir = case.wait_ready(refused[0]).await?;
+        ensure!(condition(&heir, "OwnershipConflict").is_none(), "{}", heir["status"]);
+        let deployed_by = case.config_map(pair).await?["data"]["owner"].clone();
+        ensure!(deployed_by == **refused[0], "{pair} was deployed by {deployed_by}");
+    }
+    Ok(())
+}
+
+async fn a_controller_with_rights_in_one_namespace_works_there(case: &mut Case) -> Result<()> {
+    let namespace = case.namespace.clone();
+    let account =
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "confined"}});
+    case.apply(account).await?;
+    case.apply(json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "confined"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "ServiceAccount", "name": "confined", "namespace": namespace}],
+    }))
+    .await?;
+    let token = case.suite.kubectl(&["-n", &namespace, "create", "token", "confined"])?;
+    let mut kubeconfig = kube::config::Kubeconfig::read_from(&case.kubeconfig)?;
+    for user in &mut kubeconfig.auth_infos {
+        user.auth_info = Some(serde_json::from_value(json!({"token": token.trim()}))?);
+    }
+    let confined = case.dir.join("confined.kubeconfig");
+    std::fs::write(&confined, serde_json::to_string(&kubeconfig)?)?;
+    case.kubeconfig = confined;
+    case.start_controller(&[]).await?;
+    case.deploy_project("app", TWO_CONFIG_MAPS, json!({})).await?;
+    case.wait_ready("app").await?;
+    case.deploy_project("second", TWO_CONFIG_MAPS, json!({})).await?;
+    case.wait_failed("second", "OwnershipConflict").await?;
+    let log = case.controllers[0].log_text();
+    ensure!(
+        log.contains(
+            "another KluctlDeployment with the same target is noticed only in the watched namespace"
+        ),
+        "no warning:\n{log}"
+    );
+    Ok(())
+}
+
+/// The versions of the kind ExternalArtifact: `v1` is stored, and one of the two is served.
+async fn serve_external_artifacts(case: &Case, served: &str) -> Result<()> {
+    let name = "externalartifacts.source.toolkit.fluxcd.io";
+    let api = case.api("apiextensions.k8s.io/v1", "CustomResourceDefinition", None);
+    let versions = ["v1", "v1old"].map(|version| {
+        json!({
+            "name": version, "served": version == served, "storage": version == "v1",
+            "subresources": {"status": {}},
+            "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+        })
+    });
+    let patch = kube::api::Patch::Merge(json!({"spec": {"versions": versions}}));
+    api.patch(name, &kube::api::PatchParams::default(), &patch).await?;
+    let list = case.api(
+        &format!("source.toolkit.fluxcd.io/{served}"),
+        "ExternalArtifact",
+        Some(&case.namespace),
+    );
+    case.wait_until("the version", || async { Ok(list.list(&Default::default()).await.is_ok()) })
+        .await
+}
+
+/// Makes another artifact that of the ExternalArtifact `app`.
+async fn publish(case: &Case, version: &str, value: &str, revision: &str) -> Result<()> {
+    let manifest = crate::support::config_map("one", value);
+    let mut files = TWO_CONFIG_MAPS[..2].to_vec();
+    files.push(("config/one.yaml", &manifest));
+    let bytes = case.tarball(&files)?;
+    let artifact = json!({
+        "digest": format!("sha256:{}", case.sha256(&bytes)), "revision": revision,
+        "url": case.serve_bytes(bytes).await?, "path": "x.tar.gz",
+        "lastUpdateTime": "2026-01-01T00:00:00Z",
+    });
+    let version = format!("source.toolkit.fluxcd.io/{version}");
+    let status = json!({"status": {"artifact": artifact}});
+    case.patch_status(&version, "ExternalArtifact", "app", status).await
+}
+
+async fn a_dropped_version_and_a_reinstalled_kind_are_followed(case: &mut Case) -> Result<()> {
+    let control_plane = case.own_control_plane()?;
+    let mut own = control_plane.case(case).await?;
+    own.start_controller(&["--events-addr="]).await?;
+    own.deploy_tarball("app", own.tarball(TWO_CONFIG_MAPS)?, json!({})).await?;
+    own.wait_ready("app").await?;
+
+    serve_external_artifacts(&own, "v1old").await?;
+    publish(&own, "v1old", "second", "v2@sha256:0002").await?;
+    own.wait_ready_at("app", "0002").await?;
+    ensure!(own.config_map("one").await?["data"]["value"] == "second", "not deployed");
+
+    let crd = "externalartifacts.source.toolkit.fluxcd.io";
+    own.delete_cluster("apiextensions.k8s.io/v1", "CustomResourceDefinition", crd).await?;
+    let crds = own.api("apiextensions.k8s.io/v1", "CustomResourceDefinition", None);
+    own.wait_until("its end", || async { Ok(crds.get_opt(crd).await?.is_none()) }).await?;
+    control_plane.apply_crds(&own.suite.programs)?;
+    own.external_artifact("app", own.tarball(TWO_CONFIG_MAPS)?, "v3@sha256:0003").await?;
+    own.wait_ready_at("app", "0003").await?;
+    ensure!(own.config_map("one").await?["data"]["value"] == "first", "not deployed");
+    let refused = own.controllers[0].log_text().matches("no longer served").count();
+    ensure!(refused < 10, "{refused} attempts at a version that is not served");
+    own.finish().await
 }
 
 /// A project with a Deployment that no node can run, so that it never becomes ready.

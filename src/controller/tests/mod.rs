@@ -2,6 +2,7 @@
 
 mod decide;
 mod dependencies;
+mod ownership;
 mod requests;
 mod schedule;
 mod summarize;

@@ -189,12 +189,3 @@ fn malformed_objects_are_indexed_as_far_as_they_go() {
     assert_eq!(world.see("broken", &broken), ["broken"]);
     assert_eq!(world.0.get(&key("broken")).unwrap().source, None);
 }
-
-#[test]
-fn targets_are_read_from_status() {
-    let entry =
-        Entry::read(&object("a", &json!({ "status": { "clusterId": "c", "discriminator": "d" } })));
-    assert_eq!(entry.target, Some(("c".to_owned(), "d".to_owned())));
-    let entry = Entry::read(&object("a", &json!({ "status": { "discriminator": "d" } })));
-    assert_eq!(entry.target, None);
-}

@@ -230,7 +230,8 @@ pub(crate) struct OwnControlPlane {
 }
 
 impl OwnControlPlane {
-    fn apply_crds(&self, programs: &Path) -> Result<()> {
+    /// Installs the CRDs of this project and of source-controller.
+    pub(crate) fn apply_crds(&self, programs: &Path) -> Result<()> {
         let flux = programs.join("../crds/flux/source-controller");
         for arguments in [
             vec![
