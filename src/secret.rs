@@ -1,8 +1,14 @@
 //! Values that must not be shown, and URLs that cannot leak what they carry.
 
-use std::fmt;
+use std::{
+    cmp::Reverse,
+    collections::BTreeSet,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 /// A secret value. `Debug`, `Display` and `Serialize` print `***`; [`Secret::reveal`] is the only way to the value.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
@@ -75,9 +81,76 @@ pub fn redact_text(text: &str) -> String {
     out
 }
 
+/// Secret texts that a run came across, to take them out of whatever it tells. Clones share what they learn.
+#[derive(Clone, Default)]
+pub struct SecretTexts(Arc<Mutex<BTreeSet<(Reverse<usize>, String)>>>);
+
+impl SecretTexts {
+    /// Shorter texts are not masked: they are words and numbers that occur anywhere.
+    const SHORTEST: usize = 5;
+
+    /// Remembers all texts below `value`, each line of long ones, and numbers.
+    pub fn learn(&self, value: &Value) {
+        match value {
+            Value::Object(map) => map.values().for_each(|value| self.learn(value)),
+            Value::Array(items) => items.iter().for_each(|item| self.learn(item)),
+            Value::String(text) => {
+                self.add(text.trim());
+                text.lines().for_each(|line| self.add(line.trim()));
+                // As it is quoted in JSON and by Go.
+                self.add(value.to_string().trim_matches('"'));
+            }
+            Value::Number(number) => self.add(&number.to_string()),
+            Value::Null | Value::Bool(_) => {}
+        }
+    }
+
+    fn add(&self, text: &str) {
+        if text.len() >= Self::SHORTEST {
+            let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            known.insert((Reverse(text.len()), text.to_owned()));
+        }
+    }
+
+    /// `text` with `***` in place of everything secret.
+    pub fn mask(&self, text: &str) -> String {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // The longest come first, so that a text which contains another one is not left in part.
+        known.iter().fold(text.to_owned(), |text, (_, secret)| {
+            if text.contains(secret) { text.replace(secret, "***") } else { text }
+        })
+    }
+}
+
+impl fmt::Debug for SecretTexts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_that_were_learned_are_masked_wherever_they_occur() {
+        let secrets = SecretTexts::default();
+        secrets.clone().learn(&serde_json::json!({
+            "user": "anna", "password": "hunter2", "url": "x://hunter2@h", "pin": 471_100,
+            "list": ["first line\nsecond line", "say \"please\""], "flag": true,
+        }));
+        for (text, masked) in [
+            ("no hunter2 for anna", "no *** for anna"),
+            ("x://hunter2@h", "***"),
+            ("invalid: 471100", "invalid: ***"),
+            ("at `second line` and first line", "at `***` and ***"),
+            (r#"got "say \"please\"""#, r#"got "***""#),
+            ("true", "true"),
+        ] {
+            assert_eq!(secrets.mask(text), masked);
+        }
+        assert_eq!(format!("{secrets:?}"), "***");
+    }
 
     #[test]
     fn secrets_do_not_print() {

@@ -73,7 +73,7 @@ pub(crate) async fn act(
     if actions.deploy.is_some() {
         let result = run.deploy(rendered, facts).await?;
         let orphans = result.objects.iter().filter(|object| object.base.orphan).count();
-        let outcome = run.command_outcome(&result, facts);
+        let outcome = run.command_outcome(&result, facts).masked(&rendered.masked);
         let is_good = outcome.status.succeeded();
         done.deploy = Some(outcome);
         if !is_good {
@@ -86,7 +86,7 @@ pub(crate) async fn act(
     }
     if actions.prune && done.prune.is_none() {
         let result = run.prune(rendered, facts).await?;
-        let outcome = run.command_outcome(&result, facts);
+        let outcome = run.command_outcome(&result, facts).masked(&rendered.masked);
         let is_good = outcome.status.succeeded() && outcome.survivors.is_empty();
         done.prune = Some(outcome);
         if !is_good {
@@ -145,7 +145,7 @@ impl Acting<'_> {
         let work = Box::pin(engine::validate(&session, &rendered.prepared.desired));
         let mut result = self.timed(Stage::Validate, work).await;
         self.unless_interrupted(result.interrupted, &mut result.errors)?;
-        Ok(self.validate_outcome(&result, facts))
+        Ok(self.validate_outcome(&result, facts).masked(&rendered.masked))
     }
 
     fn session<'s>(&'s self, rendered: &'s Rendered, info: &'s RunInfo) -> Session<'s> {

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use crate::{
     api::{CommandStatus, DependentRepository, ObjectFailure, ValidateStatus, reason},
     diagnostic::{Class, Describe, Diagnostic},
+    secret::SecretTexts,
 };
 
 /// What a failure means for the time to come.
@@ -119,6 +120,21 @@ pub(crate) struct CommandOutcome {
     pub warnings: Vec<String>,
 }
 
+impl CommandOutcome {
+    /// The same without what is secret.
+    pub(crate) fn masked(mut self, secrets: &SecretTexts) -> Self {
+        self.status.error = self.status.error.map(|text| secrets.mask(&text));
+        mask_failures(&mut self.failed, secrets);
+        mask_failures(&mut self.survivors, secrets);
+        self.warnings.iter_mut().for_each(|text| *text = secrets.mask(text));
+        self
+    }
+}
+
+fn mask_failures(failures: &mut [ObjectFailure], secrets: &SecretTexts) {
+    failures.iter_mut().for_each(|failure| failure.message = secrets.mask(&failure.message));
+}
+
 /// What a validation found.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ValidateOutcome {
@@ -126,6 +142,15 @@ pub(crate) struct ValidateOutcome {
     pub status: ValidateStatus,
     /// Objects that are not as they should be.
     pub failed: Vec<ObjectFailure>,
+}
+
+impl ValidateOutcome {
+    /// The same without what is secret.
+    pub(crate) fn masked(mut self, secrets: &SecretTexts) -> Self {
+        self.status.error = self.status.error.map(|text| secrets.mask(&text));
+        mask_failures(&mut self.failed, secrets);
+        self
+    }
 }
 
 /// What was done, in order. A stage that was not due, or not reached, is missing.

@@ -24,6 +24,7 @@ use crate::{
     observer::Observer,
     project::TargetRequest,
     schema::FixedImage,
+    secret::SecretTexts,
 };
 
 /// How many problems of a project are told at once.
@@ -35,6 +36,8 @@ pub(crate) struct Rendered {
     pub cluster: Cluster,
     /// The project, the target and the desired state.
     pub prepared: Prepared,
+    /// Values of sensitive variables, which no message may hold.
+    pub masked: SecretTexts,
 }
 
 /// Renders the target. `facts` learns what becomes known, also when something fails later.
@@ -86,17 +89,21 @@ pub(crate) async fn prepare(
         http: Some(Arc::new(http)),
         ..Externals::default()
     };
+    let masked = externals.masked.clone();
     let externals = externals.with_cluster(&cluster).await.map_err(refused)?;
     let engine = &context.engine;
     let prepared = engine
         .prepare_target(&request, resolved, &externals, observer, cancel)
         .await
-        .map_err(|error| project_failure(&error))?;
+        .map_err(|error| {
+            let failure = project_failure(&error);
+            Failure { message: masked.mask(&failure.message), ..failure }
+        })?;
 
     let desired = &prepared.desired;
     facts.discriminator = desired.discriminator.clone().filter(|text| !text.is_empty());
     facts.objects_hash = Some(desired.objects_hash.clone());
-    facts.warnings.clone_from(&desired.warnings);
+    facts.warnings = desired.warnings.iter().map(|warning| masked.mask(warning)).collect();
     facts.repositories = prepared
         .git_repositories
         .iter()
@@ -111,7 +118,7 @@ pub(crate) async fn prepare(
                        objects from others; set `discriminator` in .kluctl.yaml, or prune to false";
         return Err(Failure::retry(reason::PREPARE_FAILED, message));
     }
-    Ok(Rendered { cluster, prepared })
+    Ok(Rendered { cluster, prepared, masked })
 }
 
 /// The part of the project that the spec asks for.

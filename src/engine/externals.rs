@@ -11,6 +11,7 @@ use crate::{
     git::{self, GitUrl},
     object::ObjectRef,
     schema::GitRef,
+    secret::SecretTexts,
     vars::{ClusterReader, GitCheckout, GitSource, GitTip, GitTips, HttpSource, SecretStores},
 };
 
@@ -23,6 +24,8 @@ pub struct Externals {
     pub http: Option<Arc<dyn HttpSource>>,
     /// Stores of secrets for variables.
     pub secrets: SecretStores,
+    /// Learns the values of sensitive variables, for whoever tells what a run did.
+    pub masked: SecretTexts,
     /// The target cluster, for variables.
     pub cluster: Option<Arc<dyn ClusterReader>>,
     /// The kinds of the target cluster; without, objects keep the namespaces they are written with.

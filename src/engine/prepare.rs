@@ -224,6 +224,7 @@ impl Engine {
                 git: externals.git.clone(),
                 http: externals.http.clone(),
                 secrets: externals.secrets.clone(),
+                masked: externals.masked.clone(),
             },
         };
         // Dropping this future ends the walk at its next step.

@@ -9,6 +9,7 @@ use crate::{
     diagnostic::Segment,
     object::{JsonPath, set_at, type_name},
     schema::VarsSource,
+    secret::SecretTexts,
     yaml,
 };
 
@@ -25,6 +26,8 @@ pub struct VarsLoader {
     pub http: Option<Arc<dyn HttpSource>>,
     /// Stores of secrets.
     pub secrets: SecretStores,
+    /// Learns what sensitive sources give, so that no message need tell it.
+    pub masked: SecretTexts,
 }
 
 impl VarsLoader {
@@ -50,6 +53,9 @@ impl VarsLoader {
         let Some(value) = self.read(&entry, templates, context).await? else {
             return Ok(());
         };
+        if is_sensitive(&entry) {
+            self.masked.learn(&value.value);
+        }
         let variables = at_target_path(entry.target_path.as_deref(), value)?;
         if entry.no_override {
             context.merge_below(variables);
@@ -115,6 +121,19 @@ impl VarsLoader {
         let Some(source) = &entry.cluster_object else { return Err(VarsError::NoSource) };
         sources::cluster_object::read(source, entry, cluster, templates, context).await.map(Some)
     }
+}
+
+/// Whether the values are secret: as the entry says, else by the kind of source.
+fn is_sensitive(entry: &VarsSource) -> bool {
+    let object = entry.cluster_object.as_ref();
+    entry.sensitive.unwrap_or_else(|| {
+        entry.cluster_secret.is_some()
+            || object.is_some_and(|object| object.kind == "Secret")
+            || entry.aws_secrets_manager.is_some()
+            || entry.gcp_secret_manager.is_some()
+            || entry.azure_key_vault.is_some()
+            || entry.vault.is_some()
+    })
 }
 
 /// What a source gave.

@@ -127,16 +127,20 @@ async fn secrets_of_variables_and_arguments_are_told_nowhere(case: &mut Case) ->
         .await?;
     let templates = [
         ("attribute", "{{ credentials.text.nope }}", "nope"),
+        ("item", "{{ {}[credentials.text] }}", "config/it.yaml:1"),
         ("call", "{{ credentials.text() }}", "config/it.yaml:1"),
         ("sum", "{{ credentials.text + 1 }}", "config/it.yaml:1"),
         ("format", "{{ '%d' % credentials.text }}", "config/it.yaml:1"),
         ("from-yaml", "{{ credentials.broken | from_yaml }}", "config/it.yaml:1"),
+        ("include", "{% include credentials.text %}", "config/it.yaml:1"),
+        ("load", "{{ load_template(credentials.text) }}", "config/it.yaml:1"),
         (
             "filter",
             "{{ credentials.list | join(credentials.number) | int(base=99) }}",
             "config/it.yaml:1",
         ),
         ("decode", "{{ credentials.text | b64decode }}", "config/it.yaml:1"),
+        ("raised", "{{ raise(credentials.text) }}", "config/it.yaml:1"),
         ("argument", "{{ args.secret.nope }}", "nope"),
         ("argument-yaml", "{{ ('a: b: ' ~ args.secret) | from_yaml }}", "config/it.yaml:1"),
     ];
@@ -180,6 +184,20 @@ async fn secrets_of_variables_and_arguments_are_told_nowhere(case: &mut Case) ->
             _ => "key-template",
         };
         all.push(failing(name, &files, args(name), says));
+    }
+    // The API server quotes what it refuses. (An object's own name is told, whatever it was made of.)
+    for (name, text) in [
+        (
+            "refused-label",
+            "apiVersion: v1\nkind: Secret\nmetadata:\n  name: x\n  labels: {a: \"{{ credentials.name }}\"}\n",
+        ),
+        (
+            "refused-type",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\ndata:\n  a: [\"{{ credentials.text }}\"]\n",
+        ),
+    ] {
+        let files = with(&SHARED, &[(".kluctl.yaml", &project), VARS, ("config/it.yaml", text)]);
+        all.push(failing(name, &files, args(name), "deploy failed"));
     }
     let undeclared = json!({"args": {"namespace": case.namespace, "name": "undeclared", "another": "hush-undeclared"}});
     let files = with(&SHARED, &[("config/it.yaml", "{{ args.another.nope }}")]);

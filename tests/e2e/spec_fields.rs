@@ -395,14 +395,14 @@ async fn projects_that_need_later_features_are_refused_by_name(case: &mut Case) 
     let oci =
         "deployments:\n  - oci:\n      url: oci://example.com/x\noverrideNamespace: default\n";
     let vars = |entry: &str| format!("vars:\n  - {entry}\n{}", SHARED[1].1);
-    let (http, vault) = (
-        vars("http: {url: \"https://example.com/x\"}"),
+    let (gcp, vault) = (
+        vars("gcpSecretManager: {secretName: projects/x}"),
         vars("vault: {address: \"https://example.com\", path: x}"),
     );
     let used: [(&str, [(&str, &str); 2], &[&str]); 4] = [
         ("sops", [("config/secret.yaml", encrypted), ("x", "")], &["config/secret.yaml", "SOPS"]),
         ("oci", [("deployment.yaml", oci), ("x", "")], &["deployment.yaml:2", "OCI"]),
-        ("http", [("deployment.yaml", &http), ("x", "")], &["deployment.yaml:2", "http"]),
+        ("gcp", [("deployment.yaml", &gcp), ("x", "")], &["deployment.yaml:2", "gcpSecretManager"]),
         ("vault", [("deployment.yaml", &vault), ("x", "")], &["deployment.yaml:2", "vault"]),
     ];
     for (name, changes, _) in &used {
@@ -419,7 +419,8 @@ async fn projects_that_need_later_features_are_refused_by_name(case: &mut Case) 
         for mention in *mentions {
             ensure!(message.contains(mention), "{name}: {mention:?} is not in: {message}");
         }
-        ensure!(message.contains("not supported"), "{name}: {message}");
+        let is_clear = ["not supported", "not available"].iter().any(|text| message.contains(text));
+        ensure!(is_clear, "{name}: {message}");
         ensure!(case.config_map("one").await?.is_null(), "{name}: something was deployed");
     }
     Ok(())
