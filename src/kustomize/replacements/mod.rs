@@ -2,6 +2,7 @@
 
 mod path;
 mod structured;
+mod text_edit;
 
 pub(crate) use path::FieldLookup;
 

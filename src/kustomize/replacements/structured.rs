@@ -2,10 +2,13 @@
 
 use serde_json::Value;
 
+use super::text_edit;
 use crate::yaml::{self, Schema};
 
-/// Lets `change` edit the content of a text. Returns what it returned, or `None` when the text holds no structure. The text
-/// is written anew, in its own format, when something was changed; the keys of mappings come out sorted.
+/// Lets `change` edit the content of a text. Returns what it returned, or `None` when the text holds no structure.
+///
+/// JSON is written anew, with the keys of mappings sorted. Of YAML only the values that changed are replaced, so that order,
+/// comments and style stay; where that is not possible it is written anew, too.
 pub(super) fn edit(
     text: &mut String,
     change: impl FnOnce(&mut Value) -> Result<usize, String>,
@@ -13,21 +16,23 @@ pub(super) fn edit(
     let Ok(document) = yaml::parse_document("", text.as_bytes(), Schema::Manifest) else {
         return Ok(None);
     };
-    let mut content = document.value;
-    if !content.is_object() && !content.is_array() {
+    if !document.value.is_object() && !document.value.is_array() {
         return Ok(None);
     }
+    let mut content = document.value.clone();
     let changed = change(&mut content)?;
     if changed > 0 {
-        *text = write(&content, text);
+        *text = if text.trim_start().starts_with(['{', '[']) {
+            json(&content, text)
+        } else {
+            let edited = text_edit::apply(text, &document, &content);
+            edited.unwrap_or_else(|| yaml::emit(&content)).trim().to_owned()
+        };
     }
     Ok(Some(changed))
 }
 
-fn write(content: &Value, old: &str) -> String {
-    if !old.trim_start().starts_with(['{', '[']) {
-        return yaml::emit(content).trim().to_owned();
-    }
+fn json(content: &Value, old: &str) -> String {
     let pretty = old.contains('\n') && old.contains("  ");
     let text = if pretty {
         serde_json::to_string_pretty(content).unwrap_or_else(|_| content.to_string())

@@ -88,3 +88,34 @@ fn texts_that_hold_json_or_yaml_are_edited() {
     let written = write(root, "data.[c.yaml].db.host", json!("b"), &options).unwrap();
     assert_eq!(written["data"]["c.yaml"], "db:\n  host: b");
 }
+
+#[test]
+fn yaml_texts_keep_order_comments_and_style() {
+    let old = "# settings\nz: \"1\"   # first\na:\n  - host: 'it''s'\n    port: 80 # a port\n  - {host: b, port: 81}\nm: one, two\n";
+    let root = json!({ "data": old });
+    for (path, new, from, to) in [
+        ("data.z", json!("a \"b\""), "\"1\"", "\"a \\\"b\\\"\""),
+        ("data.a.0.host", json!("its"), "'it''s'", "'its'"),
+        ("data.a.0.port", json!("8080"), "80 #", "8080 #"),
+        ("data.a.1.host", json!("c: d"), "{host: b", "{host: 'c: d'"),
+        ("data.m", json!("three"), "one, two", "three"),
+        ("data.a.[host=b].port", json!(1), "81}", "1}"),
+    ] {
+        let written = write(root.clone(), path, new, &Options::default()).unwrap();
+        assert_eq!(written["data"], old.replace(from, to).trim_end(), "{path}");
+    }
+}
+
+#[test]
+fn new_fields_are_written_behind_the_others_of_a_yaml_text() {
+    for (old, path, expected) in [
+        ("b: 1\na: 2", "data.c", "b: 1\na: 2\nc: x"),
+        ("b:\n  d: 1 # one\n\na: 2\n", "data.b.c", "b:\n  d: 1 # one\n  c: x\n\na: 2"),
+        ("b:\n- n: 1\n  m: 2\n- n: 3\n", "data.b.0.c", "b:\n- n: 1\n  m: 2\n  c: x\n- n: 3"),
+        ("b:\n- 1\n- 2\n", "data.c", "b:\n- 1\n- 2\nc: x"),
+        ("b: {}\na: 1\n", "data.b.c", "a: 1\nb:\n  c: x"),
+    ] {
+        let written = write(json!({ "data": old }), path, json!("x"), &create()).unwrap();
+        assert_eq!(written["data"], expected, "{old}");
+    }
+}
