@@ -25,12 +25,14 @@ mod observability;
 mod operations;
 mod real_projects;
 mod recovery;
+mod rights;
 mod rivals;
 mod schedule;
 mod schema;
 mod secrecy;
 mod source;
 mod spec_fields;
+mod status;
 mod support;
 mod variables;
 
@@ -71,12 +73,14 @@ fn main() -> ExitCode {
         operations::TESTS,
         real_projects::TESTS,
         recovery::TESTS,
+        rights::TESTS,
         rivals::TESTS,
         schedule::TESTS,
         schema::TESTS,
         secrecy::TESTS,
         source::TESTS,
         spec_fields::TESTS,
+        status::TESTS,
         variables::TESTS,
     ]
     .concat();

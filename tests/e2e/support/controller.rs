@@ -39,6 +39,8 @@ impl Controller {
         let health = free_address()?;
         let metrics = free_address()?;
         let defaults = [
+            ("namespace", "watch-all-namespaces", namespace),
+            ("controller-namespace", "controller-namespace", namespace),
             ("log-level", "log-level", "debug"),
             ("log-encoding", "log-encoding", "json"),
             ("health-probe-bind-address", "health-addr", health.as_str()),
@@ -55,7 +57,6 @@ impl Controller {
             .args(["controller", "run"])
             .arg("--kubeconfig")
             .arg(kubeconfig)
-            .args(["--namespace", namespace, "--controller-namespace", namespace])
             .args(defaults)
             .args(arguments)
             .env("TMPDIR", dir.join("tmp"))
