@@ -98,7 +98,9 @@ impl SecretTexts {
                 self.add(text.trim());
                 text.lines().for_each(|line| self.add(line.trim()));
                 // As it is quoted in JSON and by Go.
-                self.add(value.to_string().trim_matches('"'));
+                let quoted = value.to_string();
+                let inner = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+                self.add(inner.unwrap_or_default());
             }
             Value::Number(number) => self.add(&number.to_string()),
             Value::Null | Value::Bool(_) => {}

@@ -35,6 +35,8 @@ use crate::{
 
 /// What is deployed, as whom, and where to choose the cluster from.
 pub(crate) struct Inputs {
+    /// The deployment.
+    pub deployment: NamespacedName,
     /// Files of the source.
     pub tree: Arc<dyn SourceTree>,
     /// Directory of the project in them.
@@ -91,7 +93,8 @@ pub(crate) async fn fetch(
     let project_dir = project_dir(&*tree, path)?;
     let contexts = read_contexts(context, key, spec).await?;
     let account = account(context, key, spec);
-    Ok(Inputs { tree, project_dir, credentials, contexts, account })
+    let deployment = key.clone();
+    Ok(Inputs { deployment, tree, project_dir, credentials, contexts, account })
 }
 
 /// What the schema accepts and this release does not do.

@@ -30,6 +30,7 @@ mod persist;
 mod prepare;
 mod probes;
 mod queue;
+mod readings;
 mod reconcile;
 mod requests;
 mod run;

@@ -11,6 +11,7 @@ use super::{
     fetch::Inputs,
     includes::Includes,
     outcome::{Facts, Failure},
+    readings::Readings,
     secrets,
 };
 use crate::{
@@ -54,7 +55,7 @@ pub(crate) async fn prepare(
     cancel: &CancellationToken,
 ) -> Result<Rendered, Failure> {
     let failed = |error: &dyn Describe| Failure::describe(reason::PREPARE_FAILED, error);
-    let Inputs { tree, project_dir, credentials, contexts, account } = inputs;
+    let Inputs { deployment, tree, project_dir, credentials, contexts, account } = inputs;
     let request = PrepareRequest {
         source: Source { tree, project_dir, config_file: None },
         target: target_request(spec)?,
@@ -90,15 +91,23 @@ pub(crate) async fn prepare(
         ..Externals::default()
     };
     let masked = externals.masked.clone();
-    let externals = externals.with_cluster(&cluster).await.map_err(refused)?;
+    let mut externals = externals.with_cluster(&cluster).await.map_err(refused)?;
+    // Only the Secrets of the controller's own cluster are watched.
+    let reader = externals.cluster.clone().filter(|_| matches!(access, Access::Own));
+    let readings =
+        reader.map(|reader| Arc::new(Readings::new(reader, context.state.clone(), deployment)));
+    if let Some(readings) = &readings {
+        externals.cluster = Some(readings.clone());
+    }
     let engine = &context.engine;
-    let prepared = engine
-        .prepare_target(&request, resolved, &externals, observer, cancel)
-        .await
-        .map_err(|error| {
-            let failure = project_failure(&error);
-            Failure { message: masked.mask(&failure.message), ..failure }
-        })?;
+    let prepared = engine.prepare_target(&request, resolved, &externals, observer, cancel).await;
+    if let (Ok(_), Some(readings)) = (&prepared, &readings) {
+        readings.settle();
+    }
+    let prepared = prepared.map_err(|error| {
+        let failure = project_failure(&error);
+        Failure { message: masked.mask(&failure.message), ..failure }
+    })?;
 
     let desired = &prepared.desired;
     facts.discriminator = desired.discriminator.clone().filter(|text| !text.is_empty());

@@ -120,6 +120,16 @@ impl State {
         self.wake(woken);
     }
 
+    /// The variables of a deployment are about to be read from a Secret.
+    pub(crate) fn reads(&self, key: &NamespacedName, secret: &NamespacedName) {
+        self.knowledge().index.reads(key, secret);
+    }
+
+    /// The variables of a deployment are read from these Secrets and no others.
+    pub(crate) fn reads_only(&self, key: &NamespacedName, secrets: &BTreeSet<NamespacedName>) {
+        self.knowledge().index.reads_only(key, secrets);
+    }
+
     /// Sources of a kind that deployments use, as far as they exist.
     pub(crate) fn sources_in_use(&self, kind: SourceKind) -> BTreeSet<NamespacedName> {
         self.knowledge().index.sources_seen(kind).cloned().collect()

@@ -128,6 +128,8 @@ pub(crate) struct Index {
     by_source: HashMap<SourceKey, BTreeSet<NamespacedName>>,
     by_secret: HashMap<NamespacedName, BTreeSet<NamespacedName>>,
     by_dependency: HashMap<NamespacedName, BTreeSet<NamespacedName>>,
+    /// Deployments by the Secrets that their variables are read from.
+    by_reading: HashMap<NamespacedName, BTreeSet<NamespacedName>>,
     /// Sources in use, as last seen.
     sources: HashMap<SourceKey, SourceState>,
     /// Resource versions of Secrets in use, as last seen.
@@ -183,8 +185,33 @@ impl Index {
         found
     }
 
+    /// Takes notice of a Secret that a deployment's variables are about to be read from.
+    pub(crate) fn reads(&mut self, key: &NamespacedName, secret: &NamespacedName) {
+        if self.entries.contains_key(key) {
+            self.by_reading.entry(secret.clone()).or_default().insert(key.clone());
+        }
+    }
+
+    /// Drops the Secrets that a deployment's variables are not read from any more.
+    pub(crate) fn reads_only(&mut self, key: &NamespacedName, secrets: &BTreeSet<NamespacedName>) {
+        let is_read = |secret: &NamespacedName| secrets.contains(secret);
+        let old = self
+            .by_reading
+            .iter()
+            .filter(|(secret, users)| !is_read(secret) && users.contains(key));
+        let old: Vec<_> = old.map(|(secret, _)| secret.clone()).collect();
+        for secret in old {
+            if drop_user(&mut self.by_reading, &secret, key)
+                && !self.by_secret.contains_key(&secret)
+            {
+                self.secrets.remove(&secret);
+            }
+        }
+    }
+
     /// Forgets a deployment that is gone. Returns those that depend on it.
     pub(crate) fn remove(&mut self, key: &NamespacedName) -> Vec<NamespacedName> {
+        self.reads_only(key, &BTreeSet::new());
         self.unlink(key);
         self.entries.remove(key);
         self.by_dependency.get(key).into_iter().flatten().cloned().collect()
@@ -218,7 +245,7 @@ impl Index {
     }
 
     /// Takes notice of a Secret, `None` when it was deleted. Returns the deployments to reconcile: those that refer to it,
-    /// or whose source does, when it changed.
+    /// whose source does, or whose variables come from it, when it changed.
     pub(crate) fn observe_secret(
         &mut self,
         key: &NamespacedName,
@@ -231,7 +258,8 @@ impl Index {
             .filter(|(_, state)| state.secret.as_ref() == Some(key))
             .filter_map(|(source, _)| self.by_source.get(source))
             .flatten();
-        let users: BTreeSet<_> = direct.chain(by_source).cloned().collect();
+        let by_reading = self.by_reading.get(key).into_iter().flatten();
+        let users: BTreeSet<_> = direct.chain(by_source).chain(by_reading).cloned().collect();
         let known = self.secrets.get(key).map(String::as_str);
         // What is deleted may have been there before anybody referred to it.
         if users.is_empty() || (resource_version.is_some() && known == resource_version) {

@@ -74,7 +74,8 @@ async fn everything_deployed_carries_discriminator_and_field_manager(
 }
 
 async fn conflicting_writes_lose_no_status(case: &mut Case) -> Result<()> {
-    case.start_controller(&[]).await?;
+    // At this level the requests are logged.
+    case.start_controller(&["--log-level=trace"]).await?;
     let manifests: Vec<(String, String)> = (0..20)
         .map(|at| (format!("config/{at}.yaml"), config_map(&format!("cm-{at}"), "first")))
         .collect();
@@ -95,6 +96,7 @@ async fn conflicting_writes_lose_no_status(case: &mut Case) -> Result<()> {
     ensure!(status["lastAppliedRevision"] == "v1@sha256:0001", "{status}");
     ensure!(object["metadata"]["annotations"]["example.com/noise"].is_string(), "lost: {object}");
     let log = case.controllers[0].log_text();
+    ensure!(log.contains("\"http.status_code\":409"), "no conflict came up");
     ensure!(!log.contains("could not be written"), "a conflict was not overcome:\n{log}");
     let runs = case.reconciliations("app").await?;
     ensure!(runs <= 2, "{runs} runs: the annotation alone must not cause any");

@@ -147,6 +147,32 @@ fn secrets_wake_those_who_refer_to_them() {
 }
 
 #[test]
+fn secrets_that_variables_come_from_wake_their_readers() {
+    let mut world = World(Index::default());
+    let secret = |name: &str| NamespacedName::new("apps", name);
+    world.see("a", &json!({}));
+    world.0.reads(&key("gone"), &secret("vars"));
+    assert!(world.see_secret("apps", "vars", Some("1")).is_empty());
+    world.0.reads(&key("a"), &secret("vars"));
+    world.0.reads(&key("a"), &secret("more"));
+    assert_eq!(world.see_secret("apps", "vars", Some("2")), ["a"]);
+    assert!(world.see_secret("apps", "vars", Some("2")).is_empty());
+    assert_eq!(world.see_secret("apps", "vars", None), ["a"]);
+    // The next render needs only one of them.
+    world.0.reads_only(&key("a"), &[secret("more")].into());
+    assert!(world.see_secret("apps", "vars", Some("3")).is_empty());
+    assert_eq!(world.see_secret("apps", "more", Some("1")), ["a"]);
+    // A change of the spec leaves the readings alone, the end of the deployment ends them.
+    world.see(
+        "a",
+        &json!({ "metadata": { "generation": 2 }, "spec": { "sourceRef": { "name": "x" } } }),
+    );
+    assert_eq!(world.see_secret("apps", "more", Some("2")), ["a"]);
+    world.0.remove(&key("a"));
+    assert!(world.see_secret("apps", "more", Some("3")).is_empty());
+}
+
+#[test]
 fn dependents_wake_when_readiness_changes() {
     let mut world = World(Index::default());
     world.see("base", &json!({}));
