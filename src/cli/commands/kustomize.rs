@@ -104,6 +104,7 @@ fn objects(command: &Build, environment: &Environment) -> Result<Vec<Object>, Di
     let dir = given.canonicalize().map_err(|error| {
         let message = format!("{} cannot be built: {error}", command.dir.display());
         Diagnostic::new(Class::Project, message)
+            .with_hint("name a directory on this machine; repositories have to be cloned before")
     })?;
     let tree = DiskTree::new(Path::new("/")).map_err(|error| {
         Diagnostic::new(Class::Internal, "the file system cannot be read").with_cause(&error)

@@ -79,7 +79,9 @@ pub(super) fn read(
             found.push(Configuration { document, source: source.clone(), origin });
         }
     }
-    for entry in entries.iter().filter(|entry| !is_inline(entry)) {
+    // An entry without text configures nothing.
+    let is_file = |entry: &&Located<String>| !is_inline(entry) && !entry.value.trim().is_empty();
+    for entry in entries.iter().filter(is_file) {
         let Located { value: path, place } = entry;
         let shown = context.build.origins.join(context.path, path);
         match context.build.files.read(context.dir, path, place) {

@@ -52,6 +52,13 @@ decoded! {
 impl Decode for Operation {
     fn decode(node: &Node<'_>) -> Result<Self> {
         let fields = node.fields(Written::FIELDS)?;
+        // Unlike kustomizations, JSON patches mind the case of their fields.
+        let misspelt = |key: &&String| !Written::FIELDS.contains(&key.as_str());
+        if let Some(key) = node.value.as_object().into_iter().flat_map(Map::keys).find(misspelt) {
+            let problem = node.place().problem(format!("unknown field \"{key}\""));
+            let hint = format!("write `{}`", key.to_lowercase());
+            return Err(KustomizeError::Kustomization(Box::new(problem.with_hint(hint))));
+        }
         // `value: null` is a value.
         let value = node.value.get("value").cloned();
         let written = Written::from_fields(&fields)?;
