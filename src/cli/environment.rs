@@ -136,6 +136,14 @@ pub(super) fn write_file(path: &Path, content: &[u8]) -> Result<(), Diagnostic> 
     fs::write(path, content).map_err(|error| file_error(path, "cannot be written", &error))
 }
 
+/// Makes a directory, unless it is there.
+///
+/// # Errors
+/// With the path, as data for the user.
+pub(super) fn create_dir(path: &Path) -> Result<(), Diagnostic> {
+    fs::create_dir_all(path).map_err(|error| file_error(path, "cannot be created", &error))
+}
+
 /// Writes a file that only the user may read, and makes its directory: rendered files may hold secrets.
 ///
 /// # Errors

@@ -6,8 +6,10 @@ mod environment;
 mod flags;
 mod git;
 mod output;
+mod overrides;
 mod progress;
 mod prompt;
+mod rendered;
 mod report;
 mod result_text;
 mod runtime;
@@ -52,6 +54,18 @@ struct GlobalFlags {
     /// Accepted for compatibility; no Python is used
     #[arg(long, global = true, hide = true)]
     use_system_python: bool,
+
+    /// Accepted for compatibility; no profile is written
+    #[arg(long, global = true, hide = true, value_name = "FILE")]
+    cpu_profile: Option<String>,
+
+    /// Accepted for compatibility; there is no Go runtime to look into
+    #[arg(long, global = true, hide = true)]
+    gops_agent: bool,
+
+    /// Accepted for compatibility
+    #[arg(long, global = true, hide = true, value_name = "ADDRESS")]
+    gops_agent_addr: Option<String>,
 }
 
 /// A command that did not succeed.
@@ -61,6 +75,8 @@ enum Failure {
     Problems(Vec<Diagnostic>),
     /// The result was shown, with the errors in it.
     Shown,
+    /// Everything was told.
+    Told,
 }
 
 impl From<Diagnostic> for Failure {
@@ -108,6 +124,7 @@ pub fn main() -> ExitCode {
     let report = Report { colour };
     match commands::run(cli.command, &environment, report) {
         Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Told) => ExitCode::FAILURE,
         Err(Failure::Shown) => {
             output::to_stderr("command failed\n");
             ExitCode::FAILURE

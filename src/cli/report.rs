@@ -19,13 +19,22 @@ const BOLD: &str = "1";
 impl Report {
     /// All problems, each with an empty line before the next.
     pub(super) fn errors(self, diagnostics: &[Diagnostic]) -> String {
+        self.all(RED, "error", diagnostics)
+    }
+
+    /// The same for what does not keep a command from succeeding.
+    pub(super) fn warnings(self, diagnostics: &[Diagnostic]) -> String {
+        self.all(YELLOW, "warning", diagnostics)
+    }
+
+    fn all(self, style: &str, kind: &str, diagnostics: &[Diagnostic]) -> String {
         let mut text = String::new();
         for (index, diagnostic) in diagnostics.iter().enumerate() {
             if index > 0 {
                 text.push('\n');
             }
             // Writing to a string cannot fail.
-            let _ = self.error(&mut text, diagnostic);
+            let _ = self.one(&mut text, &self.paint(style, kind), diagnostic);
         }
         text
     }
@@ -35,13 +44,13 @@ impl Report {
         format!("{}: {message}\n", self.paint(YELLOW, "warning"))
     }
 
-    fn error(self, out: &mut String, diagnostic: &Diagnostic) -> fmt::Result {
+    fn one(self, out: &mut String, kind: &str, diagnostic: &Diagnostic) -> fmt::Result {
         let message = match &diagnostic.field {
             Some(field) => format!("{field}: {}", diagnostic.message),
             None => diagnostic.message.clone(),
         };
         let message = self.paint(BOLD, &message);
-        writeln!(out, "{}: {message}", self.paint(RED, "error"))?;
+        writeln!(out, "{kind}: {message}")?;
         self.place(out, diagnostic)?;
         let mut note = |name: &str, text: &str| {
             writeln!(out, "  {} {name}: {}", self.paint(CYAN, "="), indent(text))

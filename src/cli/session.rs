@@ -12,9 +12,11 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Environment, Failure, Report,
     environment::{now, read_file},
-    flags::{ArgumentFlags, ClusterFlags, ImageFlags, InclusionFlags, ProjectFlags, TargetFlags},
+    flags::{ArgumentFlags, ClusterFlags, DeploymentFlags, ImageFlags, OfflineFlags, ProjectFlags},
     git::CommandLineGit,
     output,
+    overrides::Overrides,
+    progress::Progress,
 };
 use crate::{
     cluster::{
@@ -24,7 +26,8 @@ use crate::{
     },
     diagnostic::{Class, Describe, Diagnostic},
     engine::{
-        ConfigFile, Engine, Externals, HttpVars, Limits, PrepareRequest, ResolvedTarget, Source,
+        ConfigFile, Engine, Externals, HttpVars, Limits, PrepareRequest, Prepared, ResolvedTarget,
+        Source,
     },
     jinja,
     project::{TargetRequest, args},
@@ -63,22 +66,12 @@ where
                 let ended = tokio::time::timeout(Duration::from_secs(10), work).await;
                 match ended {
                     Ok(Ok(())) => Ok(()),
-                    Ok(Err(Failure::Shown)) => Err(Failure::Shown),
+                    Ok(Err(shown @ (Failure::Shown | Failure::Told))) => Err(shown),
                     _ => Err(Diagnostic::new(Class::Cancelled, why).into()),
                 }
             }
         }
     })
-}
-
-/// The flags that choose what is worked on.
-pub(super) struct Selection<'a> {
-    pub(super) project: &'a ProjectFlags,
-    pub(super) target: &'a TargetFlags,
-    pub(super) arguments: &'a ArgumentFlags,
-    pub(super) images: &'a ImageFlags,
-    pub(super) inclusion: &'a InclusionFlags,
-    pub(super) discriminator: Option<&'a str>,
 }
 
 /// An engine for this machine.
@@ -87,28 +80,65 @@ pub(super) fn engine() -> Engine {
     Engine::new(Limits::for_cores(cores))
 }
 
-impl Selection<'_> {
-    /// The request for the engine.
-    pub(super) fn request(
-        &self,
-        environment: &Environment,
-        report: Report,
-    ) -> Result<PrepareRequest, Diagnostic> {
-        let target = self.target;
-        Ok(PrepareRequest {
-            source: source(self.project, environment, report)?,
-            target: TargetRequest {
-                name: target.target.clone(),
-                name_override: target.target_name_override.clone(),
-                args: external_args(self.arguments, environment)?,
-                discriminator: self.discriminator.map(str::to_owned),
-                images: fixed_images(self.images, environment)?,
-                context: target.context.clone(),
-            },
-            inclusion: self.inclusion.inclusion()?,
-            jinja: template_options(),
-        })
+/// The request for the engine.
+pub(super) fn request(
+    flags: &DeploymentFlags,
+    discriminator: Option<&str>,
+    environment: &Environment,
+    report: Report,
+) -> Result<PrepareRequest, Diagnostic> {
+    check_credentials(flags, environment)?;
+    let target = &flags.target;
+    Ok(PrepareRequest {
+        source: source(&flags.project, environment, report)?,
+        target: TargetRequest {
+            name: target.target.clone(),
+            name_override: target.target_name_override.clone(),
+            args: external_args(&flags.arguments, environment)?,
+            discriminator: discriminator.map(str::to_owned),
+            images: fixed_images(&flags.images, environment)?,
+            context: target.context.clone(),
+        },
+        inclusion: flags.inclusion.inclusion()?,
+        jinja: template_options(),
+    })
+}
+
+/// Checks credentials that nothing uses yet: their form, and that their files can be read.
+fn check_credentials(flags: &DeploymentFlags, environment: &Environment) -> Result<(), Diagnostic> {
+    let project = &flags.project;
+    let (single, groups) = (&project.local_oci_override, &project.local_oci_group_override);
+    Overrides::parse("oci", single, groups, environment)?;
+    let scopes = [flags.helm.scopes()?, flags.registry.scopes()?];
+    let files = scopes.iter().flat_map(|scopes| scopes.values()).flatten();
+    for (_, path) in files.filter(|(flag, _)| flag.ends_with("-file")) {
+        read_file(&environment.path(Path::new(path)))?;
     }
+    Ok(())
+}
+
+/// Resolves the target, connects to its cluster unless offline, and prepares the deployment.
+pub(super) async fn prepare(
+    flags: &DeploymentFlags,
+    offline: &OfflineFlags,
+    discriminator: Option<&str>,
+    environment: &Environment,
+    report: Report,
+    cancel: &CancellationToken,
+) -> Result<Prepared, Failure> {
+    let request = request(flags, discriminator, environment, report)?;
+    let engine = engine();
+    let mut resolved = engine.resolve_target(&request, cancel).await?;
+    let cluster = if offline.offline_kubernetes {
+        resolved.target.set_context("");
+        None
+    } else {
+        connect(flags, &mut resolved, environment, report).await?
+    };
+    let externals = externals(flags, environment, cluster.as_ref(), cancel).await?;
+    let progress = Progress::new(report);
+    let prepared = engine.prepare_target(&request, resolved, &externals, &progress, cancel).await?;
+    Ok(prepared)
 }
 
 /// Settings of the template engine for a command at a terminal.
@@ -204,15 +234,14 @@ fn fixed_images(
 /// The target cluster, and the target with the context that is really used. Without any kubeconfig, and when no context is
 /// asked for, there is a warning and no cluster.
 pub(super) async fn connect(
-    flags: &ClusterFlags,
-    target_flags: &TargetFlags,
+    flags: &DeploymentFlags,
     resolved: &mut ResolvedTarget,
     environment: &Environment,
     report: Report,
 ) -> Result<Option<Cluster>, Diagnostic> {
-    let wanted = target_flags.context.clone().or_else(|| resolved.target.context.clone());
+    let wanted = flags.target.context.clone().or_else(|| resolved.target.context.clone());
     let wanted = wanted.filter(|context| !context.is_empty());
-    let Some(config) = kubeconfig(flags, environment)? else {
+    let Some(config) = kubeconfig(&flags.cluster, environment)? else {
         if let Some(context) = wanted {
             let message = format!("there is no kubeconfig, so context {context:?} does not exist");
             return Err(Diagnostic::new(Class::Access, message).with_hint(
@@ -276,12 +305,13 @@ fn kubeconfig(
 
 /// What the engine may talk to.
 pub(super) async fn externals(
+    flags: &DeploymentFlags,
     environment: &Environment,
     cluster: Option<&Cluster>,
     cancel: &CancellationToken,
 ) -> Result<Externals, Diagnostic> {
     let externals = Externals {
-        git: Some(Arc::new(CommandLineGit::new(environment, cancel.clone())?)),
+        git: Some(Arc::new(CommandLineGit::new(flags, environment, cancel.clone())?)),
         http: Some(Arc::new(HttpVars::new(environment.proxies()?, cancel.clone())?)),
         environment: Arc::new(environment.variables.clone()),
         ..Externals::default()

@@ -19,6 +19,7 @@ use super::{
 use crate::{
     diagnostic::{Class, Describe, Diagnostic, SourceLocation},
     kustomize::{self, KustomizeError},
+    object::ObjectRef,
     schema::FixedImage,
     tree::{MemoryTree, SourceTree, parent},
 };
@@ -78,7 +79,8 @@ pub struct Rendering {
     images: FixedImageList,
 }
 
-/// The files of one item after rendering.
+/// The files of one item after rendering. The default stands for one that has none.
+#[derive(Default)]
 pub struct RenderedItem {
     files: Arc<MemoryTree>,
     kustomization: Kustomization,
@@ -102,6 +104,11 @@ impl Rendering {
     /// How many items there are.
     pub fn item_count(&self) -> usize {
         self.items.len()
+    }
+
+    /// Whether the item only provides files for others.
+    pub(crate) fn is_only_render(&self, index: usize) -> bool {
+        self.items[index].config.only_render
     }
 
     /// Renders the files of an item, and reads or generates its kustomization.
@@ -171,6 +178,13 @@ pub struct Building {
 pub struct BuiltItem {
     item: DesiredItem,
     images: Vec<FixedImageUse>,
+}
+
+impl BuiltItem {
+    /// The objects, each with the directory of its item.
+    pub(crate) fn objects(&self) -> impl Iterator<Item = (ObjectRef, &str)> {
+        self.item.objects.iter().map(|object| (object.reference(), self.item.dir.as_str()))
+    }
 }
 
 impl Building {
@@ -333,8 +347,13 @@ impl Describe for PostprocessError {
                 plain().with_object(object).with_field(field.to_string())
             }
             Self::Image(_) => plain(),
-            Self::Metadata { object, .. } => {
-                plain().with_object(object.to_string()).with_expected("a mapping of strings")
+            Self::Metadata { object, problem } => {
+                let mut diagnostic = Diagnostic::new(Class::Project, problem.message.clone())
+                    .with_object(object.to_string())
+                    .with_field(problem.field.to_string())
+                    .with_expected(&problem.expected);
+                diagnostic.hints.extend(problem.hint.clone());
+                diagnostic
             }
         }
     }

@@ -29,11 +29,12 @@ impl ConfigFile {
         path: &str,
         templates: &Templates,
         context: Option<&Context>,
-    ) -> Result<(T, Self), LoadProblem> {
-        let content = templates.tree().read(path)?;
-        let Ok(source) = std::str::from_utf8(&content) else {
-            return Err(LoadProblem::NotText { path: path.to_owned() });
-        };
+    ) -> Result<(T, Self), Vec<LoadProblem>> {
+        let content = templates.tree().read(path).map_err(|error| vec![error.into()])?;
+        let source = std::str::from_utf8(&content).map_err(|error| {
+            let at = Position::of_byte(&content, error.valid_up_to());
+            vec![LoadProblem::NotText { path: path.to_owned(), at }]
+        })?;
         let unrendered = templates.file(path, source, source);
         let file = match context {
             None => unrendered,
@@ -41,14 +42,15 @@ impl ConfigFile {
                 Ok(rendered) => templates.file(path, source, &rendered),
                 Err(error) => {
                     let file = Box::new(unrendered);
-                    return Err(LoadProblem::Template { file, source: Box::new(error) });
+                    return Err(vec![LoadProblem::Template { file, source: Box::new(error) }]);
                 }
             },
         };
         let invalid = |source| LoadProblem::Yaml { file: Box::new(file.clone()), source };
         let document = yaml::parse_document(path, file.rendered().as_bytes(), Schema::Config)
-            .map_err(invalid)?;
-        let value = yaml::from_document(path, &document).map_err(invalid)?;
+            .map_err(|error| vec![invalid(error)])?;
+        let value = yaml::from_document_gathering(path, &document)
+            .map_err(|errors| errors.into_iter().map(invalid).collect::<Vec<_>>())?;
         Ok((value, Self { file, positions: document.positions }))
     }
 

@@ -1,7 +1,8 @@
 use super::config_file::Place;
 use crate::{
-    diagnostic::{Class, Describe, Diagnostic},
+    diagnostic::{Class, Describe, Diagnostic, Position, SourceLocation},
     jinja::JinjaError,
+    project::args::ArgsError,
     schema::Violation,
     tree::TreeError,
     vars::{RenderedFile, VarsError},
@@ -20,6 +21,8 @@ pub enum LoadProblem {
     NotText {
         /// The file.
         path: String,
+        /// Where the first byte is that is no text.
+        at: Position,
     },
     /// The template of a configuration file failed.
     #[error("{} cannot be rendered", file.path())]
@@ -157,8 +160,12 @@ impl From<VarsError> for LoadProblem {
 
 impl LoadProblem {
     /// Arguments of a library that are not right.
-    pub(super) fn arguments(error: &impl Describe) -> Self {
-        Self::Arguments(Box::new(error.describe()))
+    pub(super) fn arguments(error: &ArgsError) -> Self {
+        let mut diagnostic = error.describe();
+        if let (ArgsError::Required { .. }, Some(hint)) = (error, diagnostic.hints.first_mut()) {
+            "give it in `args` of the item that includes the library".clone_into(hint);
+        }
+        Self::Arguments(Box::new(diagnostic))
     }
 }
 
@@ -169,6 +176,9 @@ impl Describe for LoadProblem {
             Self::Template { file, source } => file.describe(source),
             Self::Yaml { file, source } => file.complete(source.describe()),
             Self::Rule(violation) => plain().with_expected(&violation.expected),
+            Self::NotText { path, at } => {
+                plain().with_location(SourceLocation::new(path, at.line, at.column))
+            }
             Self::RootWhen => plain().with_hint("use `when` on items, or in included projects"),
             Self::NoDeploymentFile { has_kustomization: true, .. } => {
                 plain().with_hint("it has a kustomization; use `path` instead of `include`")

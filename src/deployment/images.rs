@@ -7,13 +7,11 @@ use serde_json::Value;
 use super::FixedImageUse;
 use crate::{
     diagnostic::FieldPath,
+    jinja::{IMAGE_BEGIN, IMAGE_END},
     object::{Object, ObjectRef},
     schema::{FixedImage, Violations},
     yaml,
 };
-
-const BEGIN: &str = "XXXXXbegin_get_image_";
-const END: &str = "_end_get_imageXXXXX";
 
 /// Why an image cannot be resolved.
 #[derive(Debug, thiserror::Error)]
@@ -139,7 +137,7 @@ pub(super) fn resolve(
 
 fn has_placeholder(value: &Value) -> bool {
     match value {
-        Value::String(text) => text.contains(BEGIN),
+        Value::String(text) => text.contains(IMAGE_BEGIN),
         Value::Array(items) => items.iter().any(has_placeholder),
         Value::Object(entries) => entries.values().any(has_placeholder),
         _ => false,
@@ -162,7 +160,7 @@ impl Resolver<'_> {
         path: &FieldPath,
     ) -> Result<(), ImageError> {
         match value {
-            Value::String(text) if text.contains(BEGIN) => {
+            Value::String(text) if text.contains(IMAGE_BEGIN) => {
                 *text = self.text(text, container, path)?;
             }
             Value::Array(items) => {
@@ -192,8 +190,8 @@ impl Resolver<'_> {
         let broken = || ImageError::Placeholder { object: shown.clone(), field: path.clone() };
         let mut resolved = String::with_capacity(text.len());
         let mut rest = text;
-        while let Some((before, after)) = rest.split_once(BEGIN) {
-            let (placeholder, tail) = after.split_once(END).ok_or_else(broken)?;
+        while let Some((before, after)) = rest.split_once(IMAGE_BEGIN) {
+            let (placeholder, tail) = after.split_once(IMAGE_END).ok_or_else(broken)?;
             let image = decode(placeholder).ok_or_else(broken)?;
             let result = self.image(&image, container).ok_or_else(|| ImageError::NotFixed {
                 image,

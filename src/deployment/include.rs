@@ -30,8 +30,14 @@ impl Walk<'_> {
         context: &Context,
     ) -> Result<(), Stop> {
         let barrier = config.barrier;
-        let located = self.locate_include(project, &config, &place, context).await;
-        if let Some((source, dir, context)) = self.noted(located)? {
+        let located = match self.locate_include(project, &config, &place, context).await {
+            Ok(located) => Some(located),
+            Err(errors) => {
+                errors.into_iter().try_for_each(|error| self.fail(error))?;
+                None
+            }
+        };
+        if let Some((source, dir, context)) = located {
             let visit = Visit {
                 source,
                 dir,
@@ -55,14 +61,17 @@ impl Walk<'_> {
         config: &DeploymentItem,
         place: &Place,
         context: &Context,
-    ) -> Result<(usize, String, Context), LoadError> {
-        let (source, dir) = self.locate_directory(project, config, place).await?;
+    ) -> Result<(usize, String, Context), Vec<LoadError>> {
+        let one = |error: LoadError| vec![error];
+        let (source, dir) = self.locate_directory(project, config, place).await.map_err(one)?;
         let included = &self.deployment.sources[source];
-        check_directory(&*included.tree, &dir, place)?;
+        check_directory(&*included.tree, &dir, place).map_err(one)?;
         let library = library_context(included, &self.input.jinja, &dir, config, place, context)?;
         self.warn_of_ineffective(config, place, library.is_some());
         let mut included_context = library.unwrap_or_else(|| context.clone());
-        self.load_vars(&config.vars, place, &project.templates, &mut included_context).await?;
+        let vars = &config.vars;
+        let loaded = self.load_vars(vars, place, &project.templates, &mut included_context).await;
+        loaded.map_err(one)?;
         Ok((source, dir, included_context))
     }
 
@@ -147,15 +156,17 @@ fn library_context(
     include: &DeploymentItem,
     place: &Place,
     parent: &Context,
-) -> Result<Option<Context>, LoadError> {
+) -> Result<Option<Context>, Vec<LoadError>> {
     let tree = source.tree.clone();
-    let found = config_file::find(&*tree, dir, ".kluctl-library", ["yaml", "yml"])?;
-    let Some(path) = found else { return Ok(None) };
+    let found = config_file::find(&*tree, dir, ".kluctl-library", ["yaml", "yml"]);
+    let Some(path) = found.map_err(|error| vec![error.into()])? else { return Ok(None) };
     let plain = Templates::new(tree, source.label.clone(), Vec::new(), options);
-    let (library, _): (schema::LibraryFile, _) = ConfigFile::read(&path, &plain, None)?;
+    let (library, _): (schema::LibraryFile, _) = ConfigFile::read(&path, &plain, None)
+        .map_err(|problems| problems.into_iter().map(LoadError::from).collect::<Vec<_>>())?;
     let given = Value::Object(include.args.clone().unwrap_or_default());
-    let args = args::with_defaults(&library.args, given)
-        .map_err(|error| LoadError::at(LoadProblem::arguments(&error), place.child("args")))?;
+    let args = args::with_defaults(&library.args, given).map_err(|error| {
+        vec![LoadError::at(LoadProblem::arguments(&error), place.child("args"))]
+    })?;
     let mut context = if include.pass_vars { parent.clone() } else { Context::default() };
     context.set("args", args);
     Ok(Some(context))

@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 use super::{
     FixedImageUse,
     images::{self, FixedImageList, ImageError},
     item::Item,
+    metadata::{self, MetadataProblem},
 };
 use crate::object::{
     Object, ObjectRef,
     annotations::{DISCRIMINATOR_LABEL, ITEM_DIR_ANNOTATION, TAG_LABEL_PREFIX, is_set},
-    type_name,
 };
 
 /// Why an object cannot be completed.
@@ -20,15 +22,13 @@ pub enum PostprocessError {
     /// An image cannot be resolved.
     #[error(transparent)]
     Image(#[from] ImageError),
-    /// Labels or annotations are no mapping.
-    #[error("{field} is {found}")]
+    /// A name, label or annotation that Kubernetes refuses.
+    #[error("{}: {problem}", problem.field)]
     Metadata {
         /// The object.
         object: Box<ObjectRef>,
-        /// `metadata.labels` or `metadata.annotations`.
-        field: &'static str,
-        /// The type found.
-        found: &'static str,
+        /// What is wrong.
+        problem: Box<MetadataProblem>,
     },
 }
 
@@ -54,15 +54,19 @@ pub(super) fn postprocess(
         if is_set(&object, "kluctl.io/ignore") {
             continue;
         }
-        if let Err(error) = check_metadata(&object) {
-            errors.push(error);
+        let mapping = |value: &Value| value.is_null() || value.is_object();
+        let metadata = &object.value()["metadata"];
+        if mapping(&metadata["labels"]) && mapping(&metadata["annotations"]) {
+            complete(&mut object, &labels, &annotations);
+        }
+        let refused = metadata::problems(&object);
+        if !refused.is_empty() {
+            let error = |problem| PostprocessError::Metadata {
+                object: Box::new(object.reference()),
+                problem: Box::new(problem),
+            };
+            errors.extend(refused.into_iter().map(error));
             continue;
-        }
-        for (key, value) in &labels {
-            object.set_label(key, value);
-        }
-        for (key, value) in &annotations {
-            object.set_annotation(key, value);
         }
         match images::resolve(&mut object, fixed, variable, &image_use, uses) {
             Ok(()) => completed.push(object),
@@ -72,17 +76,17 @@ pub(super) fn postprocess(
     if errors.is_empty() { Ok(completed) } else { Err(errors) }
 }
 
-fn check_metadata(object: &Object) -> Result<(), PostprocessError> {
-    let metadata = &object.value()["metadata"];
-    let fields = [("labels", "metadata.labels"), ("annotations", "metadata.annotations")];
-    for (key, field) in fields {
-        let value = &metadata[key];
-        if !value.is_null() && !value.is_object() {
-            let (object, found) = (Box::new(object.reference()), type_name(value));
-            return Err(PostprocessError::Metadata { object, field, found });
-        }
+fn complete(
+    object: &mut Object,
+    labels: &BTreeMap<String, String>,
+    annotations: &BTreeMap<String, String>,
+) {
+    for (key, value) in labels {
+        object.set_label(key, value);
     }
-    Ok(())
+    for (key, value) in annotations {
+        object.set_annotation(key, value);
+    }
 }
 
 fn labels(item: &Item, discriminator: Option<&str>) -> BTreeMap<String, String> {

@@ -36,7 +36,8 @@ pub(super) fn read(
         return Err(one(LoadError::at(problem, place.clone())));
     };
     let read = ConfigFile::read(&path, templates, Some(&visit.context));
-    let (mut file, config): (DeploymentFile, _) = read.map_err(|error| one(error.into()))?;
+    let (mut file, config): (DeploymentFile, _) =
+        read.map_err(|problems| problems.into_iter().map(LoadError::from).collect::<Vec<_>>())?;
     let root = Place::new(&Arc::new(config), FieldPath::root());
     let violations = file.violations();
     if !violations.is_empty() {

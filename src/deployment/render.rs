@@ -2,14 +2,14 @@
 
 use super::{item::Item, template_ignore::TemplateIgnore};
 use crate::{
-    diagnostic::{Class, Describe, Diagnostic, SourceLocation},
+    diagnostic::{Class, Describe, Diagnostic, Position, SourceLocation},
     jinja::JinjaError,
     tree::{self, EntryKind, MemoryTree, SourceTree, TreeError},
     vars::{RenderedFile, is_template},
 };
 
 /// How deep directories may be nested; links can make endless ones.
-const MAX_DEPTH: usize = 64;
+const MAX_DEPTH: usize = 32;
 
 /// Why a file of an item cannot be rendered.
 #[derive(Debug, thiserror::Error)]
@@ -32,11 +32,13 @@ pub enum RenderError {
     NotText {
         /// The file.
         path: String,
+        /// Where the first byte is that is no text.
+        at: Position,
     },
     /// Directories are nested too deeply.
-    #[error("directories below {path} are nested more than {MAX_DEPTH} deep")]
+    #[error("directories in {path} are nested more than {MAX_DEPTH} deep")]
     TooDeep {
-        /// The innermost directory looked at.
+        /// The directory of the item.
         path: String,
     },
     /// A Helm chart.
@@ -53,8 +55,8 @@ impl Describe for RenderError {
         match self {
             Self::Tree(_) => plain(),
             Self::Template { file, source } => file.describe(source),
-            Self::NotText { path } => plain()
-                .with_location(SourceLocation::file(path))
+            Self::NotText { path, at } => plain()
+                .with_location(SourceLocation::new(path, at.line, at.column))
                 .with_hint("list binary files in .templateignore"),
             Self::TooDeep { .. } => plain().with_hint("look for a link that leads upwards"),
             Self::HelmChart { path } => plain().with_location(SourceLocation::file(path)),
@@ -92,9 +94,13 @@ pub(crate) fn render(item: &Item) -> Result<MemoryTree, Vec<RenderError>> {
             rendered.insert(path, content);
             continue;
         }
-        let Ok(text) = std::str::from_utf8(&content) else {
-            errors.push(RenderError::NotText { path: path.clone() });
-            continue;
+        let text = match std::str::from_utf8(&content) {
+            Ok(text) => text,
+            Err(error) => {
+                let at = Position::of_byte(&content, error.valid_up_to());
+                errors.push(RenderError::NotText { path: path.clone(), at });
+                continue;
+            }
         };
         debug_assert!(is_template(text));
         match templates.render(path, text, &item.context) {
@@ -126,8 +132,12 @@ struct Files {
 impl Files {
     fn below(tree: &dyn SourceTree, dir: &str) -> Result<Self, RenderError> {
         let mut found = Self::default();
-        found.walk(tree, dir, 0)?;
-        Ok(found)
+        match found.walk(tree, dir, 0) {
+            Err(RenderError::TooDeep { .. }) => Err(RenderError::TooDeep {
+                path: if dir.is_empty() { "." } else { dir }.to_owned(),
+            }),
+            walked => walked.map(|()| found),
+        }
     }
 
     fn walk(&mut self, tree: &dyn SourceTree, dir: &str, depth: usize) -> Result<(), RenderError> {

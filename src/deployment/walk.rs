@@ -11,11 +11,12 @@ use super::{
     inherited::Inherited,
     item::{Item, Project},
     load::{Deployment, LoadInput, Partial},
+    metadata::is_label_value,
     project_file::{self, is_true, join},
     sources::{Repositories, Source},
 };
 use crate::{
-    diagnostic::FieldPath,
+    diagnostic::{Class, Diagnostic, FieldPath},
     schema::{self, DeploymentFile},
     vars::{Context, Templates},
 };
@@ -287,9 +288,23 @@ impl<'a> Walk<'a> {
             None => 0,
         };
         let tags = project.inherited.item_tags(&config.tags);
+        self.warn_of_tags(&tags, &place);
         let item = Item { project: project.clone(), dir, use_index, config, tags, context };
         self.deployment.items.push(item);
         Ok(())
+    }
+
+    /// Tags become labels, which cannot have any value.
+    fn warn_of_tags(&mut self, tags: &[String], place: &Place) {
+        for tag in tags.iter().filter(|tag| !is_label_value(tag)) {
+            let message =
+                format!("tag {tag:?} is no label value, so API servers refuse the objects");
+            let warning = Diagnostic::new(Class::Project, message);
+            let warning = place.complete(warning).to_string();
+            if !self.deployment.warnings.contains(&warning) {
+                self.deployment.warnings.push(warning);
+            }
+        }
     }
 
     /// Loads a list of vars entries; each sees the variables of those before it.

@@ -9,6 +9,16 @@ pub struct Position {
     pub column: usize,
 }
 
+impl Position {
+    /// The place of a byte in a text; columns of what is no UTF-8 are approximate.
+    pub fn of_byte(text: &[u8], offset: usize) -> Self {
+        let before = &text[..offset.min(text.len())];
+        let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        Self { line, column: String::from_utf8_lossy(&before[start..]).chars().count() + 1 }
+    }
+}
+
 /// A place in a file: `deployment.yaml:14:5`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SourceLocation {

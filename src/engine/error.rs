@@ -41,7 +41,7 @@ impl EngineError {
     /// All problems, most useful first; never empty.
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         match self {
-            Self::Project(error) => vec![error.describe()],
+            Self::Project(error) => error.diagnostics(),
             Self::Load(errors) => errors.iter().map(Describe::describe).collect(),
             Self::Items(errors) => errors.iter().map(Describe::describe).collect(),
             Self::Cancelled => vec![Diagnostic::new(Class::Cancelled, self.to_string())],

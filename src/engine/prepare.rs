@@ -213,20 +213,7 @@ impl Engine {
         externals: &Externals,
         cancel: &CancellationToken,
     ) -> Result<Deployment, EngineError> {
-        let input = LoadInput {
-            tree: request.source.tree.clone(),
-            dir: request.source.project_dir.clone(),
-            context: Context::from(target.variables()),
-            jinja: request.jinja.clone(),
-            vars: VarsLoader {
-                environment: externals.environment.clone(),
-                cluster: externals.cluster.clone(),
-                git: externals.git.clone(),
-                http: externals.http.clone(),
-                secrets: externals.secrets.clone(),
-                masked: externals.masked.clone(),
-            },
-        };
+        let input = load_input(request, target, externals);
         // Dropping this future ends the walk at its next step.
         let cancel = cancel.child_token();
         let _end = cancel.clone().drop_guard();
@@ -260,7 +247,7 @@ impl Engine {
 }
 
 impl Source {
-    fn project(&self) -> Result<Project, ProjectError> {
+    pub(super) fn project(&self) -> Result<Project, ProjectError> {
         match &self.config_file {
             Some(file) => Project::parse(&file.name, &file.content),
             None => Project::load(&*self.tree, &self.project_dir, None),
@@ -273,8 +260,30 @@ fn load_failure(errors: Vec<LoadError>) -> EngineError {
     if errors.iter().any(is_cancelled) { EngineError::Cancelled } else { EngineError::Load(errors) }
 }
 
+/// What the walk over a target's deployment project needs.
+pub(super) fn load_input(
+    request: &PrepareRequest,
+    target: &Target,
+    externals: &Externals,
+) -> LoadInput {
+    LoadInput {
+        tree: request.source.tree.clone(),
+        dir: request.source.project_dir.clone(),
+        context: Context::from(target.variables()),
+        jinja: request.jinja.clone(),
+        vars: VarsLoader {
+            environment: externals.environment.clone(),
+            cluster: externals.cluster.clone(),
+            git: externals.git.clone(),
+            http: externals.http.clone(),
+            secrets: externals.secrets.clone(),
+            masked: externals.masked.clone(),
+        },
+    }
+}
+
 /// Renders the texts of a target, which see no files.
-fn render_texts(
+pub(super) fn render_texts(
     texts: &[&str],
     variables: &Map<String, Value>,
     options: &jinja::Options,

@@ -23,6 +23,7 @@ mod value;
 
 pub use environment::{DebugSink, Environment, LatestCommit, Loader, NoFiles, Options, Vars};
 pub use error::JinjaError;
+pub(crate) use kluctl::images::{IMAGE_BEGIN, IMAGE_END};
 
 #[cfg(test)]
 mod tests;

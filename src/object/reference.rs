@@ -1,12 +1,15 @@
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Identifies one object in a cluster.
 ///
 /// The version is part of the value but two references that differ only in it name the same object; use
 /// [`ObjectRef::key`] to compare.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 pub struct ObjectRef {
     /// API group, empty for the core group.
     #[serde(default, skip_serializing_if = "String::is_empty")]

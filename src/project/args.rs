@@ -58,6 +58,8 @@ pub enum ArgsError {
     Required {
         /// Their names, in the order of declaration.
         names: Vec<String>,
+        /// All arguments that are declared, each with ` (required)` behind its name or not.
+        known: Vec<String>,
     },
 }
 
@@ -77,10 +79,12 @@ impl Describe for ArgsError {
             }
             Self::FileShape { .. } => diagnostic.with_expected("a mapping of names to values"),
             Self::File { .. } => diagnostic,
-            Self::Required { names } => diagnostic.with_hint(format!(
-                "give it a value, for example with `-a {}=…` or in the target's args",
-                names[0]
-            )),
+            Self::Required { names, known } => diagnostic
+                .with_hint(format!(
+                    "give it a value, for example with `-a {}=…` or in the target's args",
+                    names[0]
+                ))
+                .with_hint(format!("arguments: {}", known.join(", "))),
         }
     }
 }
@@ -203,11 +207,19 @@ pub fn with_defaults(declared: &[ArgDeclaration], given: Value) -> Result<Value,
         }
     }
     merge(&mut args, given);
+    let is_required =
+        |declaration: &ArgDeclaration| declaration.default.as_ref().is_none_or(Value::is_null);
     let missing = |declaration: &&ArgDeclaration| {
-        declaration.default.as_ref().is_none_or(Value::is_null)
-            && get_at(&args, &split_name(&declaration.name)).is_none()
+        is_required(declaration) && get_at(&args, &split_name(&declaration.name)).is_none()
     };
     let names: Vec<String> =
         declared.iter().filter(missing).map(|declaration| declaration.name.clone()).collect();
-    if names.is_empty() { Ok(args) } else { Err(ArgsError::Required { names }) }
+    if names.is_empty() {
+        return Ok(args);
+    }
+    let shown = |declaration: &ArgDeclaration| {
+        let mark = if is_required(declaration) { " (required)" } else { "" };
+        format!("{}{mark}", declaration.name)
+    };
+    Err(ArgsError::Required { names, known: declared.iter().map(shown).collect() })
 }

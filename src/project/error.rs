@@ -17,7 +17,7 @@ pub enum ProjectError {
     Tree(#[from] TreeError),
     /// The configuration file is not valid.
     #[error("the project configuration is not valid")]
-    Config(#[from] YamlError),
+    Config(Vec<YamlError>),
     /// The arguments given do not fit.
     #[error("{}", .0.message)]
     Arguments(Box<Diagnostic>),
@@ -57,7 +57,21 @@ pub enum ProjectError {
     },
 }
 
+impl From<YamlError> for ProjectError {
+    fn from(error: YamlError) -> Self {
+        Self::Config(vec![error])
+    }
+}
+
 impl ProjectError {
+    /// All problems; never empty.
+    pub fn diagnostics(&self) -> Vec<Diagnostic> {
+        match self {
+            Self::Config(errors) => errors.iter().map(describe_config).collect(),
+            _ => vec![self.describe()],
+        }
+    }
+
     pub(super) fn rule(
         violation: Violation,
         diagnostic: impl FnOnce(Diagnostic) -> Diagnostic,
@@ -74,7 +88,7 @@ impl Describe for ProjectError {
         let diagnostic = Diagnostic::new(Class::Project, self.to_string());
         match self {
             Self::Tree(_) => diagnostic,
-            Self::Config(error) => describe_config(error),
+            Self::Config(errors) => errors.first().map_or(diagnostic, describe_config),
             Self::Arguments(inner) | Self::Template(inner) | Self::Rule { diagnostic: inner } => {
                 (**inner).clone()
             }

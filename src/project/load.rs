@@ -44,7 +44,8 @@ impl Project {
     /// When the content is no YAML, or has fields or types that do not belong there.
     pub fn parse(file: &str, content: &[u8]) -> Result<Self, ProjectError> {
         let document = yaml::parse_document(file, content, Schema::Config)?;
-        let config = yaml::from_document(file, &document)?;
+        let config =
+            yaml::from_document_gathering(file, &document).map_err(ProjectError::Config)?;
         let project = Self { file: Some(file.to_owned()), config, positions: document.positions };
         project.check_arguments()?;
         Ok(project)

@@ -209,7 +209,7 @@ impl Project {
         let given = args::external(own, [external.clone()]);
         args::with_defaults(&self.config.args, given).map_err(|error| {
             let mut diagnostic = error.describe();
-            if let ArgsError::Required { names } = &error {
+            if let ArgsError::Required { names, .. } = &error {
                 let missing = |declared: &ArgDeclaration| names.contains(&declared.name);
                 let index = self.config.args.iter().position(missing).unwrap_or_default();
                 let field = FieldPath::root().child("args").child(index).child("name");

@@ -1,12 +1,13 @@
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{SeqAccess, Visitor, value::SeqAccessDeserializer},
 };
 
 /// A string or a list of strings.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum OneOrMany {
     /// A single value.
@@ -51,7 +52,7 @@ impl<'de> Visitor<'de> for OneOrManyVisitor {
 }
 
 /// An entry of `ignoreForDiff` (kluctl 2.28).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct IgnoreRule {
     /// JSON paths of ignored fields.
@@ -75,7 +76,7 @@ pub struct IgnoreRule {
 }
 
 /// What to do with a field that another field manager owns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ConflictAction {
     /// Leave the field to its owner, silently.
@@ -85,7 +86,7 @@ pub enum ConflictAction {
 }
 
 /// An entry of `conflictResolution` (kluctl 2.28).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ConflictRule {
     /// JSON paths of the fields meant.

@@ -1,12 +1,15 @@
 use std::fmt;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Violations;
 use crate::{diagnostic::FieldPath, yaml::TextOr};
 
 /// Which commit of a Git repository: exactly one of the fields is set.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GitRef {
     /// The tip of this branch.
@@ -57,12 +60,15 @@ pub struct GitProject {
     pub sub_dir: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct GitProjectFields {
+    /// URL of the repository, as any Git client takes it.
     url: String,
+    /// Revision; left out, the default branch.
     #[serde(default, rename = "ref")]
     reference: Option<GitRef>,
+    /// Directory in the repository; left out, its root.
     #[serde(default)]
     sub_dir: Option<String>,
 }
@@ -74,6 +80,20 @@ impl<'de> Deserialize<'de> for GitProject {
             TextOr::Fields(GitProjectFields { url, reference, sub_dir }) => {
                 Self { url, reference, sub_dir }
             }
+        })
+    }
+}
+
+impl JsonSchema for GitProject {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "GitProject".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let fields = generator.subschema_for::<GitProjectFields>();
+        json_schema!({
+            "description": "A directory of a Git repository, written as a URL or as a mapping.",
+            "anyOf": [{"type": "string"}, fields],
         })
     }
 }

@@ -1,3 +1,4 @@
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Violations;
@@ -6,7 +7,7 @@ use crate::{diagnostic::FieldPath, object::ObjectRef};
 /// An entry of a list of fixed images: which image `images.get_image` resolves to (kluctl 2.28).
 ///
 /// The list comes from a target's `images`, from `--fixed-images-file`, from `--fixed-image`, or from the variable `images`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FixedImage {
     /// The image asked for, compared literally.
@@ -61,7 +62,7 @@ impl FixedImage {
 }
 
 /// The file given by `--fixed-images-file`, and the output of `list-images`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FixedImages {
     /// Later entries win.

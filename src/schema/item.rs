@@ -1,3 +1,4 @@
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -5,7 +6,7 @@ use super::{GitProject, ObjectSelector, OciProject, VarsSource, Violations};
 use crate::diagnostic::FieldPath;
 
 /// An entry of `deployments` in `deployment.yaml` (kluctl 2.28).
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[expect(clippy::struct_excessive_bools, reason = "the file has as many switches")]
 pub struct DeploymentItem {
@@ -51,10 +52,13 @@ pub struct DeploymentItem {
     pub when: Option<String>,
 
     /// Written into results, refused in projects.
+    #[schemars(skip)]
     pub rendered_objects: Option<Value>,
     /// Written into results, refused in projects.
+    #[schemars(skip)]
     pub rendered_helm_chart_config: Option<Value>,
     /// Written into results, refused in projects.
+    #[schemars(skip)]
     pub rendered_include: Option<Value>,
 }
 

@@ -1,10 +1,11 @@
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Violations, git::check_sub_dir};
 use crate::diagnostic::FieldPath;
 
 /// Which version of an OCI artifact; the digest wins over the tag.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct OciRef {
     /// `sha256:<hex>`.
@@ -16,7 +17,7 @@ pub struct OciRef {
 }
 
 /// A directory of an OCI artifact.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct OciProject {
     /// `oci://host/repository`, without a tag.

@@ -1,10 +1,11 @@
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::TargetConfig;
 
 /// A `.kluctl.yaml` (kluctl 2.28).
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ProjectFile {
     /// The environments the project can be deployed to.
@@ -22,7 +23,7 @@ pub struct ProjectFile {
 }
 
 /// An argument that a project or library takes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ArgDeclaration {
     /// The name; `.` leads into a mapping.
@@ -33,7 +34,7 @@ pub struct ArgDeclaration {
 }
 
 /// A `.kluctl-library.yaml`: makes an included project a library with arguments of its own (kluctl 2.28).
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct LibraryFile {
     /// The arguments that an including item can or must give.
@@ -42,7 +43,7 @@ pub struct LibraryFile {
 }
 
 /// How AWS is reached, for vars from its secrets manager.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct AwsConfig {
     /// A profile of the AWS configuration.
@@ -54,7 +55,7 @@ pub struct AwsConfig {
 }
 
 /// A service account in the target's cluster.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ServiceAccountRef {
     /// Its name.

@@ -1,9 +1,10 @@
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// An entry of `deleteObjects` or `waitReadinessObjects`: an object by group and/or kind, name and namespace.
 ///
 /// Group or kind is required; what is left out matches any preferred API resource (kluctl 2.28).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ObjectSelector {
     /// API group; left out, any group that serves `kind`.

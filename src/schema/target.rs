@@ -1,3 +1,4 @@
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -6,7 +7,7 @@ use super::{AwsConfig, FixedImage};
 /// An entry of `targets` in `.kluctl.yaml` (kluctl 2.28). Strings, also keys inside of `args`, are templates.
 ///
 /// Serialized, it is what templates see as `target`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct TargetConfig {
     /// The name to select it by. Entries without one are left out.

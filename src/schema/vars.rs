@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -9,8 +10,9 @@ use crate::diagnostic::FieldPath;
 /// An entry of `vars`: where variables come from and how they are merged (kluctl 2.28).
 ///
 /// Exactly one of the source fields is set; [`VarsSource::kind`] says which.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(extend("oneOf" = super::json_schema::exactly_one_of(&VarsSource::KINDS)))]
 pub struct VarsSource {
     /// A missing source gives no variables instead of an error.
     #[serde(skip_serializing_if = "is_false")]
@@ -74,9 +76,11 @@ pub struct VarsSource {
 
     /// Written into results, refused in projects.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
     pub rendered_vars: Option<Map<String, Value>>,
     /// Written into results, without effect in projects.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
     pub rendered_sensitive: Option<bool>,
 }
 
@@ -86,7 +90,7 @@ fn is_false(flag: &bool) -> bool {
 }
 
 /// The `git` source.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GitFile {
     /// Repository.
@@ -109,7 +113,7 @@ impl GitFile {
 }
 
 /// The `gitFiles` source.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GitFiles {
     /// Repository.
@@ -135,7 +139,7 @@ impl GitFiles {
 }
 
 /// An entry of `gitFiles.files`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GitFilesEntry {
     /// Pattern on the path in the repository.
@@ -152,7 +156,7 @@ pub struct GitFilesEntry {
 }
 
 /// The `clusterConfigMap` and `clusterSecret` sources.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ClusterData {
     /// Object name; either this or `labels`.
@@ -179,7 +183,7 @@ impl ClusterData {
 }
 
 /// The `clusterObject` source.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ClusterObject {
     /// Kind.
@@ -218,7 +222,7 @@ impl ClusterObject {
 }
 
 /// The `http` source.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HttpRequest {
     /// URL.
@@ -238,7 +242,7 @@ pub struct HttpRequest {
 }
 
 /// The `awsSecretsManager` source.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AwsSecret {
     /// Name or ARN; a name needs `region`.
@@ -252,7 +256,7 @@ pub struct AwsSecret {
 }
 
 /// The `gcpSecretManager` source.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GcpSecret {
     /// Full resource name, with version.
@@ -260,7 +264,7 @@ pub struct GcpSecret {
 }
 
 /// The `azureKeyVault` source.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AzureSecret {
     /// URI of the vault.
@@ -270,7 +274,7 @@ pub struct AzureSecret {
 }
 
 /// The `vault` source.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct VaultSecret {
     /// URL of the Vault server.
@@ -281,33 +285,50 @@ pub struct VaultSecret {
 
 impl VarsSource {
     /// Names of the source fields.
-    const KINDS: &str = "values, file, git, gitFiles, clusterConfigMap, clusterSecret, clusterObject, systemEnvVars, http, \
-                         awsSecretsManager, gcpSecretManager, azureKeyVault or vault";
+    pub(super) const KINDS: [&str; 13] = [
+        "values",
+        "file",
+        "git",
+        "gitFiles",
+        "clusterConfigMap",
+        "clusterSecret",
+        "clusterObject",
+        "systemEnvVars",
+        "http",
+        "awsSecretsManager",
+        "gcpSecretManager",
+        "azureKeyVault",
+        "vault",
+    ];
 
     /// The source fields that are set, by name; one after [`VarsSource::check`] found nothing.
     pub fn kinds(&self) -> Vec<&'static str> {
-        let fields = [
-            ("values", self.values.is_some()),
-            ("file", self.file.is_some()),
-            ("git", self.git.is_some()),
-            ("gitFiles", self.git_files.is_some()),
-            ("clusterConfigMap", self.cluster_config_map.is_some()),
-            ("clusterSecret", self.cluster_secret.is_some()),
-            ("clusterObject", self.cluster_object.is_some()),
-            ("systemEnvVars", self.system_env_vars.is_some()),
-            ("http", self.http.is_some()),
-            ("awsSecretsManager", self.aws_secrets_manager.is_some()),
-            ("gcpSecretManager", self.gcp_secret_manager.is_some()),
-            ("azureKeyVault", self.azure_key_vault.is_some()),
-            ("vault", self.vault.is_some()),
+        let is_set = [
+            self.values.is_some(),
+            self.file.is_some(),
+            self.git.is_some(),
+            self.git_files.is_some(),
+            self.cluster_config_map.is_some(),
+            self.cluster_secret.is_some(),
+            self.cluster_object.is_some(),
+            self.system_env_vars.is_some(),
+            self.http.is_some(),
+            self.aws_secrets_manager.is_some(),
+            self.gcp_secret_manager.is_some(),
+            self.azure_key_vault.is_some(),
+            self.vault.is_some(),
         ];
-        fields.into_iter().filter_map(|(name, set)| set.then_some(name)).collect()
+        Self::KINDS.into_iter().zip(is_set).filter_map(|(name, set)| set.then_some(name)).collect()
     }
 
     /// Checks the rules between fields; `path` leads to this entry.
     pub fn check(&self, path: &FieldPath, violations: &mut Violations) {
         match self.kinds().as_slice() {
-            [] => violations.add(path.clone(), "has no source", format!("one of {}", Self::KINDS)),
+            [] => violations.add(
+                path.clone(),
+                "has no source",
+                format!("one of {}", Self::KINDS.join(", ")),
+            ),
             [_] => {}
             several => {
                 let message = format!("has several sources: {}", several.join(", "));

@@ -1,5 +1,5 @@
 use crate::{
-    diagnostic::{Class, Describe, Diagnostic, FieldPath},
+    diagnostic::{Class, Describe, Diagnostic, FieldPath, Position, SourceLocation},
     jinja::JinjaError,
     object::JsonPathError,
     yaml::YamlError,
@@ -44,6 +44,8 @@ pub enum VarsError {
     NotText {
         /// The file.
         path: String,
+        /// Where the first byte is that is no text.
+        at: Position,
     },
     /// The file's template failed.
     #[error("vars file {} cannot be rendered", file.path())]
@@ -294,6 +296,9 @@ impl Describe for VarsError {
                 plain()
                     .with_hint(format!("searched in {}", searched.join(", ")))
                     .with_hint("set ignoreMissing: true if it may be missing")
+            }
+            Self::NotText { path, at } => {
+                plain().with_location(SourceLocation::new(path, at.line, at.column))
             }
             Self::FileUnreadable(source) => plain().with_cause(source),
             Self::NotAMapping { target_path_helps, .. } => {

@@ -6,7 +6,7 @@ use super::{Context, RenderedFile};
 use crate::{
     diagnostic::FieldPath,
     jinja::{self, JinjaError},
-    tree::{self, SourceTree},
+    tree::{self, SourceTree, TreeError},
 };
 
 /// Renders the texts that belong to one place of a source: knows where templates are searched (kluctl 2.28).
@@ -142,6 +142,19 @@ impl Templates {
     /// The file of this name in the directories that are searched.
     pub fn find(&self, name: &str) -> Option<String> {
         self.search.find(name)
+    }
+
+    /// Refuses a name that leads out of the source in one of the directories, by `..` or through a link.
+    ///
+    /// # Errors
+    /// [`TreeError::Escapes`].
+    pub fn check_inside(&self, name: &str) -> Result<(), TreeError> {
+        for path in self.search.dirs.iter().filter_map(|dir| tree::join(dir, name).ok()) {
+            if let Err(error @ TreeError::Escapes { .. }) = self.search.tree.kind(&path) {
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 
     /// Renders a text; `file` names it in messages and is what relative includes start from. A text without `{` stays as

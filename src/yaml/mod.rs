@@ -9,6 +9,7 @@
 
 mod emit;
 mod error;
+mod gather;
 mod number;
 mod parse;
 mod positions;
@@ -22,6 +23,7 @@ mod typed;
 
 pub use emit::{emit, emit_documents};
 pub use error::{Problem, YamlError};
+pub use gather::from_document_gathering;
 pub use positions::Positions;
 use serde::de::DeserializeOwned;
 use serde_json::Value;

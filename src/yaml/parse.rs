@@ -2,6 +2,7 @@
 
 use std::{
     borrow::Cow,
+    cell::OnceCell,
     collections::{BTreeMap, HashMap},
 };
 
@@ -28,6 +29,9 @@ const MAX_DEPTH: usize = 256;
 /// How many values aliases may add to a document, which bounds what a few lines can expand to. Long texts count more.
 const MAX_ALIASED: usize = 400_000;
 
+/// How many documents one file may have. Each takes some kilobytes while it is worked on.
+const MAX_DOCUMENTS: usize = 20_000;
+
 /// So many bytes of text count like one more value.
 const BYTES_PER_VALUE: usize = 64;
 
@@ -39,6 +43,9 @@ pub(super) fn documents(
 ) -> Result<Vec<Document>, YamlError> {
     let text = text::decode(bytes)?;
     text::check_characters(&text)?;
+    if limit > MAX_DOCUMENTS {
+        check_count(&text)?;
+    }
     let mut repairs = Repairs::default();
     let mut text = Cow::Borrowed(text::without_blank_end(&text));
     loop {
@@ -58,6 +65,15 @@ pub(super) fn documents(
         };
         text = Cow::Owned(repaired);
     }
+}
+
+/// Refuses a file with very many documents before any of them is read. Documents begin at lines with `---`, and only there.
+fn check_count(text: &str) -> Result<(), YamlError> {
+    let mut starts = text.lines().enumerate().filter(|(_, line)| line.starts_with("---"));
+    let Some((line, _)) = starts.nth(MAX_DOCUMENTS) else { return Ok(()) };
+    let message = format!("more than {MAX_DOCUMENTS} documents in one file");
+    let problem = Problem::Value { message };
+    Err(YamlError::at(problem, Position { line: line + 1, column: 1 }))
 }
 
 fn compose(
@@ -110,6 +126,9 @@ enum Anchored {
 struct Composer<'a> {
     parser: Parser<std::str::Chars<'a>>,
     text: &'a str,
+    /// The lines of the text, found when they are first asked for: files can have very many documents.
+    lines: OnceCell<Vec<&'a str>>,
+    has_tab: bool,
     repairs: &'a Repairs,
     schema: Schema,
     anchors: HashMap<usize, Anchored>,
@@ -125,6 +144,8 @@ impl<'a> Composer<'a> {
         Self {
             parser: Parser::new_from_str(text),
             text,
+            lines: OnceCell::new(),
+            has_tab: text.contains('\t'),
             repairs,
             schema,
             anchors: HashMap::new(),
@@ -217,12 +238,13 @@ impl<'a> Composer<'a> {
     /// The parser takes tabs in front of the outermost collection, which would be read as if they were not there.
     fn indented_by_tab(&self, at: Position) -> bool {
         at.column > 1
-            && self.text.contains('\t')
-            && self.line(at.line).chars().take(at.column - 1).any(|c| c == '\t')
+            && self.has_tab
+            && self.line(at.line).unwrap_or_default().chars().take(at.column - 1).any(|c| c == '\t')
     }
 
-    fn line(&self, line: usize) -> &'a str {
-        self.text.lines().nth(line - 1).unwrap_or_default()
+    /// A line, counted from 1.
+    fn line(&self, line: usize) -> Option<&'a str> {
+        self.lines.get_or_init(|| self.text.lines().collect()).get(line.checked_sub(1)?).copied()
     }
 
     /// Where a block scalar ends with the text, the parser adds a line break that libyaml, and so Go, does not.
@@ -269,9 +291,9 @@ impl<'a> Composer<'a> {
     /// Without any content, only `+` with an empty line keeps a line break. The parser's marker is at the header then, which
     /// it is not otherwise.
     fn is_empty_block_scalar(&self, marker: Marker) -> bool {
-        let header = self.line(marker.line());
+        let header = self.line(marker.line()).unwrap_or_default();
         matches!(header.chars().nth(marker.col()), Some('|' | '>'))
-            && (!header.contains('+') || self.text.lines().nth(marker.line()).is_none())
+            && (!header.contains('+') || self.line(marker.line() + 1).is_none())
     }
 
     fn sequence(&mut self, at: Position) -> Result<(Value, Node), Stop> {

@@ -6,14 +6,10 @@ use crate::{
     cli::{
         Environment, Failure, Report,
         environment::{now, random_id},
-        flags::{
-            ApplyFlags, ArgumentFlags, ClusterFlags, ImageFlags, InclusionFlags, OutputFormat,
-            ProjectFlags, ResultOutputFlags, TargetFlags,
-        },
+        flags::{ApplyFlags, DeploymentFlags, OutputFormat, ResultOutputFlags},
         output,
         progress::Progress,
-        prompt, result_text,
-        session::{self, Selection},
+        prompt, rendered, result_text, session,
     },
     cluster::Cluster,
     diagnostic::{Class, Diagnostic},
@@ -28,17 +24,7 @@ use crate::{
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct Deploy {
     #[command(flatten)]
-    pub(in crate::cli) project: ProjectFlags,
-    #[command(flatten)]
-    cluster: ClusterFlags,
-    #[command(flatten)]
-    target: TargetFlags,
-    #[command(flatten)]
-    arguments: ArgumentFlags,
-    #[command(flatten)]
-    images: ImageFlags,
-    #[command(flatten)]
-    inclusion: InclusionFlags,
+    pub(in crate::cli) deployment: DeploymentFlags,
     #[command(flatten)]
     apply: ApplyFlags,
     #[command(flatten)]
@@ -51,24 +37,20 @@ pub(super) async fn run(
     report: Report,
     cancel: CancellationToken,
 ) -> Result<(), Failure> {
-    let selection = Selection {
-        project: &command.project,
-        target: &command.target,
-        arguments: &command.arguments,
-        images: &command.images,
-        inclusion: &command.inclusion,
-        discriminator: command.apply.discriminator.as_deref(),
-    };
-    let request = selection.request(environment, report)?;
+    let deployment = &command.deployment;
+    let discriminator = command.apply.discriminator.as_deref();
+    let request = session::request(deployment, discriminator, environment, report)?;
     let engine = session::engine();
     let mut resolved = engine.resolve_target(&request, &cancel).await?;
-    let flags = (&command.cluster, &command.target);
-    let cluster = session::connect(flags.0, flags.1, &mut resolved, environment, report).await?;
+    let cluster = session::connect(deployment, &mut resolved, environment, report).await?;
     let cluster = cluster.ok_or_else(no_cluster)?;
-    let externals = session::externals(environment, Some(&cluster), &cancel).await?;
+    let externals = session::externals(deployment, environment, Some(&cluster), &cancel).await?;
     let progress = Progress::new(report);
     let prepared =
         engine.prepare_target(&request, resolved, &externals, &progress, &cancel).await?;
+    if let Some(dir) = &deployment.render_output_dir {
+        rendered::write(&prepared, &environment.path(dir))?;
+    }
     let run = Run { request: &request, prepared: &prepared, cluster: &cluster, cancel: &cancel };
     let options = command.apply.options();
     let width = environment.terminal_width();

@@ -3,16 +3,11 @@
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::render::prepare;
 use crate::{
     cli::{
         Environment, Failure, Report,
-        flags::{
-            ArgumentFlags, ClusterFlags, ImageFlags, InclusionFlags, OfflineFlags, OutputFlags,
-            ProjectFlags, TargetFlags,
-        },
-        output,
-        session::Selection,
+        flags::{DeploymentFlags, OfflineFlags, OutputFlags},
+        output, rendered, session,
     },
     yaml,
 };
@@ -23,17 +18,7 @@ use crate::{
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct ListImages {
     #[command(flatten)]
-    pub(in crate::cli) project: ProjectFlags,
-    #[command(flatten)]
-    cluster: ClusterFlags,
-    #[command(flatten)]
-    target: TargetFlags,
-    #[command(flatten)]
-    arguments: ArgumentFlags,
-    #[command(flatten)]
-    images: ImageFlags,
-    #[command(flatten)]
-    inclusion: InclusionFlags,
+    pub(in crate::cli) deployment: DeploymentFlags,
     #[command(flatten)]
     offline: OfflineFlags,
     #[command(flatten)]
@@ -50,28 +35,20 @@ pub(super) async fn run(
     report: Report,
     cancel: CancellationToken,
 ) -> Result<(), Failure> {
-    let selection = Selection {
-        project: &command.project,
-        target: &command.target,
-        arguments: &command.arguments,
-        images: &command.images,
-        inclusion: &command.inclusion,
-        discriminator: None,
-    };
-    let cluster = (!command.offline.offline_kubernetes).then_some(&command.cluster);
-    let prepared = prepare(&selection, cluster, environment, report, &cancel).await?;
-    let images: Vec<Value> = prepared
-        .desired
-        .images
-        .iter()
-        .map(|found| {
-            if command.simple {
-                json!({"image": found.image, "resultImage": found.result_image})
-            } else {
-                json!(found)
-            }
-        })
-        .collect();
+    let ListImages { deployment, offline, output, simple } = command;
+    let prepared =
+        session::prepare(&deployment, &offline, None, environment, report, &cancel).await?;
+    if let Some(dir) = &deployment.render_output_dir {
+        rendered::write(&prepared, &environment.path(dir))?;
+    }
+    let images = prepared.desired.images.iter().map(|found| {
+        if simple {
+            json!({"image": found.image, "resultImage": found.result_image})
+        } else {
+            json!(found)
+        }
+    });
+    let images: Vec<Value> = images.collect();
     let list = if images.is_empty() { json!({}) } else { json!({"images": images}) };
-    Ok(output::to_files(environment, &command.output.output, &yaml::emit(&list))?)
+    Ok(output::to_files(environment, &output.output, &yaml::emit(&list))?)
 }

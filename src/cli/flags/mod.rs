@@ -2,6 +2,7 @@
 
 mod arguments;
 mod cluster;
+mod credentials;
 mod deploy;
 mod images;
 mod inclusion;
@@ -11,12 +12,13 @@ mod target;
 
 pub(super) use arguments::ArgumentFlags;
 pub(super) use cluster::{ClusterFlags, OfflineFlags};
+pub(super) use credentials::{GitFlags, HelmFlags, RegistryFlags};
 pub(super) use deploy::ApplyFlags;
 pub(super) use images::ImageFlags;
 pub(super) use inclusion::InclusionFlags;
 pub(super) use output::{OutputFlags, OutputFormat, ResultOutputFlags};
 pub(super) use project::ProjectFlags;
-pub(super) use target::TargetFlags;
+pub(super) use target::DeploymentFlags;
 
 use crate::api::GoDuration;
 

@@ -1,3 +1,10 @@
+use std::path::PathBuf;
+
+use super::{
+    ArgumentFlags, ClusterFlags, GitFlags, HelmFlags, ImageFlags, InclusionFlags, ProjectFlags,
+    RegistryFlags,
+};
+
 /// Which target is meant.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Project arguments")]
@@ -13,4 +20,32 @@ pub(in crate::cli) struct TargetFlags {
     /// Context of the kubeconfig, instead of the target's
     #[arg(long, value_name = "NAME")]
     pub(in crate::cli) context: Option<String>,
+}
+
+/// What every command on a target takes: the project, the target with its arguments and images, the part of it that is meant,
+/// how the cluster is reached, and credentials for what the project is made of.
+#[derive(Debug, Clone, clap::Args)]
+pub(in crate::cli) struct DeploymentFlags {
+    #[command(flatten)]
+    pub(in crate::cli) project: ProjectFlags,
+    #[command(flatten)]
+    pub(in crate::cli) cluster: ClusterFlags,
+    #[command(flatten)]
+    pub(in crate::cli) target: TargetFlags,
+    #[command(flatten)]
+    pub(in crate::cli) arguments: ArgumentFlags,
+    #[command(flatten)]
+    pub(in crate::cli) images: ImageFlags,
+    #[command(flatten)]
+    pub(in crate::cli) inclusion: InclusionFlags,
+    #[command(flatten)]
+    pub(in crate::cli) git: GitFlags,
+    #[command(flatten)]
+    pub(in crate::cli) helm: HelmFlags,
+    #[command(flatten)]
+    pub(in crate::cli) registry: RegistryFlags,
+
+    /// Write rendered files to this directory
+    #[arg(long = "render-output-dir", value_name = "DIR", help_heading = "Misc arguments")]
+    pub(in crate::cli) render_output_dir: Option<PathBuf>,
 }

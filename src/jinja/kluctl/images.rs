@@ -8,9 +8,10 @@ use crate::jinja::args::{Function, Signature};
 use crate::jinja::value::repr::{repr, to_str};
 use crate::jinja::value::{Dict, Object, Value};
 
-/// Marks an image in rendered text; what follows is Base64 of JSON, resolved after rendering.
-const BEGIN: &str = "XXXXXbegin_get_image_";
-const END: &str = "_end_get_imageXXXXX";
+/// Begins the mark of an image in rendered text; what follows is Base64 of JSON, which is resolved after rendering.
+pub(crate) const IMAGE_BEGIN: &str = "XXXXXbegin_get_image_";
+/// Ends the mark.
+pub(crate) const IMAGE_END: &str = "_end_get_imageXXXXX";
 
 fn module(functions: &'static [Function]) -> Value {
     Value::dict(Dict::from_pairs(
@@ -34,7 +35,7 @@ static IMAGES: [Function; 1] = [function("get_image", &["image"], 1, |it, _, arg
     args.get(0).require()?;
     let request = Value::dict(Dict::from_pairs([("image".into(), args.get(0).clone())]));
     let request = json::dump(&request, None, false, &it.budget)?;
-    Ok(Value::str(format!("{BEGIN}{}{END}", STANDARD.encode(request))))
+    Ok(Value::str(format!("{IMAGE_BEGIN}{}{IMAGE_END}", STANDARD.encode(request))))
 })];
 
 static VERSION: [Function; 4] = [

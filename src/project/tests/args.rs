@@ -137,7 +137,7 @@ fn what_is_required_must_be_given() {
         {"name": "a"}, {"name": "b.c"}, {"name": "d", "default": null}, {"name": "e", "default": 0},
     ]));
     let refused = |given| with_defaults(&declared, given).unwrap_err().describe().to_string();
-    insta::assert_snapshot!(refused(json!({})), @"required arguments a, b.c, d not set (give it a value, for example with `-a a=…` or in the target's args)");
-    insta::assert_snapshot!(refused(json!({"a": 1, "b": {"c": null}})), @"required argument d not set (give it a value, for example with `-a d=…` or in the target's args)");
+    insta::assert_snapshot!(refused(json!({})), @"required arguments a, b.c, d not set (give it a value, for example with `-a a=…` or in the target's args; arguments: a (required), b.c (required), d (required), e)");
+    insta::assert_snapshot!(refused(json!({"a": 1, "b": {"c": null}})), @"required argument d not set (give it a value, for example with `-a d=…` or in the target's args; arguments: a (required), b.c (required), d (required), e)");
     assert!(with_defaults(&declared, json!({"a": 1, "b": {"c": null}, "d": ""})).is_ok());
 }

@@ -175,7 +175,7 @@ fn targets_are_listed_by_name_and_others_explained() {
     let warnings: Vec<String> = list.warnings.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(warnings.join("\n"), @r"
         .kluctl.yaml:13:3: targets[2]: target zeta is left out: a former one has the same name
-        .kluctl.yaml:26:3: args[0].name: target no-region is left out: required argument region not set (give it a value, for example with `-a region=…` or in the target's args)
+        .kluctl.yaml:26:3: args[0].name: target no-region is left out: required argument region not set (give it a value, for example with `-a region=…` or in the target's args; arguments: region (required), tier)
         .kluctl.yaml:18:5: targets[4].args.region: target undefined is left out: 'target.nope' is undefined
         .kluctl.yaml:19:3: targets[5]: the target has no name and is left out
         ");
@@ -186,7 +186,7 @@ fn a_target_is_selected_by_its_rendered_name() {
     assert_eq!(resolve(FLEET, &request("t0-named")).unwrap().args["region"], "x");
     insta::assert_snapshot!(resolve(FLEET, &request("bta")).unwrap_err(), @"target bta does not exist in the project (did you mean `beta`?; targets: zeta, alpha, no-region, undefined, beta, {{ args.tier }}-named)");
     insta::assert_snapshot!(resolve(FLEET, &request("production")).unwrap_err(), @"target production does not exist in the project (targets: zeta, alpha, no-region, undefined, beta, {{ args.tier }}-named)");
-    insta::assert_snapshot!(resolve(FLEET, &request("no-region")).unwrap_err(), @".kluctl.yaml:26:3: args[0].name: target no-region cannot be used: required argument region not set (give it a value, for example with `-a region=…` or in the target's args)");
+    insta::assert_snapshot!(resolve(FLEET, &request("no-region")).unwrap_err(), @".kluctl.yaml:26:3: args[0].name: target no-region cannot be used: required argument region not set (give it a value, for example with `-a region=…` or in the target's args; arguments: region (required), tier)");
     insta::assert_snapshot!(resolve(FLEET, &request("undefined")).unwrap_err(), @".kluctl.yaml:18:5: targets[4].args.region: target undefined cannot be used: 'target.nope' is undefined");
     insta::assert_snapshot!(resolve(FLEET, &TargetRequest::default()).unwrap_err(), @"a target must be selected (targets: zeta, alpha, no-region, undefined, beta, {{ args.tier }}-named)");
     // A target that fails for want of an argument works once it is given.

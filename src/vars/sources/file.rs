@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::text::Text;
 use crate::{
-    diagnostic::FieldPath,
+    diagnostic::{FieldPath, Position},
     object::type_name,
     schema::VarsSource,
     vars::{Context, Templates, VarsError, is_encrypted, load::Loaded},
@@ -19,6 +19,7 @@ pub(in crate::vars) fn read(
     context: &Context,
 ) -> Result<Loaded, VarsError> {
     let Some(found) = templates.find(path) else {
+        templates.check_inside(path)?;
         if entry.ignore_missing {
             return Ok(Loaded::mapping(Map::new()));
         }
@@ -27,9 +28,10 @@ pub(in crate::vars) fn read(
         return Err(VarsError::FileNotFound { path, searched, field });
     };
     let content = templates.tree().read(&found)?;
-    let Ok(text) = std::str::from_utf8(&content) else {
-        return Err(VarsError::NotText { path: found });
-    };
+    let text = std::str::from_utf8(&content).map_err(|error| {
+        let at = Position::of_byte(&content, error.valid_up_to());
+        VarsError::NotText { path: found.clone(), at }
+    })?;
     if entry.sensitive == Some(true) {
         return read_sensitive(found, text, entry, templates, context);
     }

@@ -124,3 +124,17 @@ fn large_files_take_time_in_proportion() {
     let (small, large) = (seconds(1_000), seconds(20_000));
     assert!(large < small * 100.0, "{small} s for 1,000 entries, {large} s for 20,000");
 }
+
+#[test]
+fn very_many_documents_are_refused_before_they_are_read() {
+    let file = |count: usize| "---\na: 1\n".repeat(count);
+    assert_eq!(
+        parse_documents("x.yaml", file(20_000).as_bytes(), Schema::Manifest).unwrap().len(),
+        20_000
+    );
+    let many = file(100_000);
+    let error = parse_documents("x.yaml", many.as_bytes(), Schema::Manifest).unwrap_err();
+    assert_eq!(error.to_string(), "x.yaml:40001:1: more than 20000 documents in one file");
+    // Only the first one is read here.
+    assert_eq!(parse_document("x.yaml", many.as_bytes(), Schema::Config).unwrap().value["a"], 1);
+}

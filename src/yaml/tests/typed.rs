@@ -168,3 +168,43 @@ fn a_text_may_stand_for_a_mapping() {
     insta::assert_snapshot!(read_all("- {subDir: x}\n").unwrap_err(), @r#"deployment.yaml:1:3: $[0]: required field "url" is missing"#);
     insta::assert_snapshot!(read_all("- [x]\n").unwrap_err(), @"deployment.yaml:1:3: $[0]: found a list, expected a string or a mapping");
 }
+
+#[test]
+fn all_problems_of_a_document_are_gathered() {
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct File {
+        #[serde(default)]
+        #[expect(dead_code, reason = "only read")]
+        name: String,
+        #[serde(default)]
+        #[expect(dead_code, reason = "only read")]
+        items: Vec<Entry>,
+    }
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Entry {
+        #[expect(dead_code, reason = "only read")]
+        path: String,
+        #[serde(default)]
+        #[expect(dead_code, reason = "only read")]
+        barrier: bool,
+    }
+    let read = |text: &str| {
+        let document = parse_document("x.yaml", text.as_bytes(), Schema::Config).unwrap();
+        let errors = from_document_gathering::<File>("x.yaml", &document);
+        errors
+            .map(drop)
+            .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
+    };
+    assert!(read("name: a\nitems: [{path: b}]\n").is_ok());
+    let text =
+        "name: [a]\nnmae: x\nitems:\n- path: {}\n  barier: true\n- path: a\n  barrier: maybe\n";
+    insta::assert_snapshot!(read(text).unwrap_err(), @r#"
+    x.yaml:1:1: name: found a list, expected a string
+    x.yaml:2:1: nmae: unknown field "nmae" (did you mean `name`?)
+    x.yaml:4:3: items[0].path: found a mapping, expected a string
+    x.yaml:5:3: items[0].barier: unknown field "barier" (did you mean `barrier`?)
+    x.yaml:7:3: items[1].barrier: found the string "maybe", expected true or false
+    "#);
+}
