@@ -43,6 +43,8 @@ pub mod reason {
     pub const VALIDATE_FAILED: &str = "ValidateFailed";
     /// Deployed objects could not be deleted together with the KluctlDeployment.
     pub const DELETE_FAILED: &str = "DeleteFailed";
+    /// Objects of a former target stay behind; used by events only.
+    pub const OBJECTS_LEFT_BEHIND: &str = "ObjectsLeftBehind";
     /// A `gitops.kluctl.io` object of the same name has taken over.
     pub const MIGRATED: &str = "Migrated";
     /// A reference or deprecated field that has no effect; used by events only.

@@ -36,8 +36,9 @@ pub use sources::{
     Artifact, FluxSource, FluxSourceSpec, FluxSourceStatus, ORIGIN_REVISION, SOURCE_GROUP,
 };
 pub use status::{
-    ClaimState, CommandStatus, DependentRepository, KluctlDeploymentStatus, MAX_LISTED_FAILURES,
-    ObjectFailure, TargetClaim, ValidateStatus,
+    ClaimState, CommandStatus, DependentRepository, Footprint, FormerTarget,
+    KluctlDeploymentStatus, MAX_FOOTPRINT, MAX_FORMER_TARGETS, MAX_LISTED_FAILURES, ObjectFailure,
+    TargetClaim, ValidateStatus,
 };
 
 #[cfg(test)]

@@ -9,6 +9,10 @@ use crate::object::ObjectRef;
 
 /// How many failed objects are listed in status; more are only counted.
 pub const MAX_LISTED_FAILURES: usize = 20;
+/// How many namespaces, and kinds, a [`Footprint`] lists.
+pub const MAX_FOOTPRINT: usize = 200;
+/// How many former targets are listed in status.
+pub const MAX_FORMER_TARGETS: usize = 10;
 
 /// What the controller last saw and did.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -64,6 +68,15 @@ pub struct KluctlDeploymentStatus {
     /// may deploy to a target.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub claim: Option<TargetClaim>,
+
+    /// Where there may be deployed objects.
+    #[serde(skip_serializing_if = "is_default")]
+    pub footprint: Footprint,
+
+    /// Targets deployed to before whose objects are not known to be gone, oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 10))]
+    pub former_targets: Vec<FormerTarget>,
 
     /// Labels of objects that were deployed by releases before v0.14.0; read only.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -139,6 +152,45 @@ pub enum ClaimState {
     Granted,
     /// Another object owns the target, or goes first.
     Refused,
+}
+
+/// Namespaces and kinds in which there may be objects of a deployment. Prune and deletion search them when the account may
+/// not list across all namespaces.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Footprint {
+    /// Namespaces, sorted; the first 200.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 200))]
+    pub namespaces: Vec<String>,
+    /// Kinds as `Kind.group`, sorted; the first 200.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 200))]
+    pub kinds: Vec<String>,
+}
+
+/// A target that was deployed to before the present one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct FormerTarget {
+    /// Discriminator of its objects; left out when they have none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub discriminator: Option<String>,
+    /// Identity of its cluster, as in `status.clusterId`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster_id: Option<String>,
+    /// Kubeconfig context that led there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
+    /// Number of its objects, as last known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub objects: Option<i64>,
+    /// Where there may be objects of it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub footprint: Footprint,
+    /// What became of its objects, and what to do; empty until a deployment of the present target has succeeded.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
 }
 
 /// A Git repository and the commit that was used.

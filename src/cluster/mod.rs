@@ -13,7 +13,7 @@ mod watch;
 
 pub use clock::Clock;
 pub use discovery::{ApiKind, Discovery};
-pub use observe::{LiveKey, LiveState, ObserveRequest, Remark, observe};
+pub use observe::{Footprint, LiveKey, LiveState, ObserveRequest, Remark, kind_name, observe};
 pub use outcome::{ApiOutcome, FieldConflict};
 pub use request::{Answer, DeleteMode, WriteMode};
 pub use retry::RetryPolicy;

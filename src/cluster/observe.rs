@@ -1,7 +1,7 @@
 //! The live side of a deployment: everything that carries its discriminator, plus the objects it names.
 
 use std::{
-    collections::{BTreeSet, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -10,6 +10,9 @@ use serde_json::Value;
 
 use super::{ApiKind, ApiOutcome, Cluster, Discovery};
 use crate::object::{Object, ObjectRef, annotations::DISCRIMINATOR_LABEL};
+
+/// Kinds that a message names; more are counted.
+const NAMED_KINDS: usize = 5;
 
 /// What identifies an object whatever its version: group, kind, namespace and name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -31,8 +34,25 @@ pub struct Remark {
     pub message: String,
 }
 
+/// Where objects of a deployment may be, beside the namespaces and kinds that it mentions now. It matters to accounts that
+/// may not list everything.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Footprint {
+    /// Namespaces to search when searching all of them is forbidden.
+    pub namespaces: Vec<String>,
+    /// Kinds, as [`kind_name`] writes them, whose listing is not to be forbidden silently.
+    pub kinds: Vec<String>,
+    /// Whether there may be objects in further namespaces, so that a search of these does not find everything.
+    pub is_partial: bool,
+}
+
+/// `Kind.group`, or `Kind` for the core group.
+pub fn kind_name(group: &str, kind: &str) -> String {
+    if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") }
+}
+
 /// What to look for.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct ObserveRequest<'a> {
     /// Find all objects with this discriminator.
     pub discriminator: Option<&'a str>,
@@ -40,8 +60,8 @@ pub struct ObserveRequest<'a> {
     pub references: &'a [ObjectRef],
     /// Search for the discriminator only among the kinds of `references`.
     pub only_used_kinds: bool,
-    /// Where to search, beside the namespaces of `references`, when searching all namespaces is forbidden.
-    pub namespaces: &'a [String],
+    /// Where to search besides, when searching all namespaces is forbidden.
+    pub footprint: Option<&'a Footprint>,
     /// Also find out which of the namespaces in `references` exist.
     pub with_namespaces: bool,
 }
@@ -55,6 +75,8 @@ pub struct LiveState {
     pub warnings: Vec<Remark>,
     /// Kinds that could not be listed for another reason than missing rights: owned objects may exist unseen.
     pub unlisted: Vec<Remark>,
+    /// Kinds of the deployment that the account may not list: owned objects may exist unseen.
+    pub forbidden: Vec<Remark>,
     /// Objects that could not be read.
     pub errors: Vec<Remark>,
 }
@@ -145,6 +167,7 @@ async fn list_owned(
     let selector = format!("{DISCRIMINATOR_LABEL}={discriminator}");
     let selector = selector.as_str();
     let searched = searched_kinds(kinds, request);
+    let searched_count = searched.len();
     let lists = stream::iter(searched)
         .map(|kind| async move {
             let found = cluster.list(&kind, None, selector).await;
@@ -162,7 +185,9 @@ async fn list_owned(
         }
     }
     if !refused.is_empty() {
-        list_in_namespaces(cluster, request, selector, refused, live).await;
+        refused.sort_by(|a, b| (&a.group, &a.plural).cmp(&(&b.group, &b.plural)));
+        let is_all_refused = refused.len() == searched_count;
+        list_in_namespaces(cluster, request, selector, &refused, is_all_refused, live).await;
     }
     // Only a warning: one broken extension of a cluster must not keep every deployment from pruning.
     if !kinds.unavailable().is_empty() {
@@ -190,12 +215,12 @@ async fn list_in_namespaces(
     cluster: &Cluster,
     request: &ObserveRequest<'_>,
     selector: &str,
-    mut refused: Vec<Arc<ApiKind>>,
+    refused: &[Arc<ApiKind>],
+    is_all_refused: bool,
     live: &mut LiveState,
 ) {
-    refused.sort_by(|a, b| (&a.group, &a.plural).cmp(&(&b.group, &b.plural)));
     let mut namespaces = used_namespaces(request.references);
-    namespaces.extend(request.namespaces.iter().cloned());
+    namespaces.extend(request.footprint.iter().flat_map(|place| place.namespaces.iter().cloned()));
     let pairs = refused
         .iter()
         .filter(|kind| kind.namespaced)
@@ -209,30 +234,87 @@ async fn list_in_namespaces(
         .buffer_unordered(cluster.options().max_requests)
         .collect()
         .await;
+    let mut unseen = Unseen::default();
+    refused.iter().filter(|kind| !kind.namespaced).for_each(|kind| unseen.add(kind, None));
+    let mut is_any_listed = !is_all_refused;
     for (kind, namespace, items) in found {
         match items {
-            Ok(items) => live.extend(items),
-            // An account without any right on a kind cannot have deployed objects of it.
-            Err(ApiOutcome::Forbidden(_)) => {}
+            Ok(items) => {
+                is_any_listed = true;
+                live.extend(items);
+            }
+            Err(ApiOutcome::Forbidden(_)) => unseen.add(&kind, Some(&namespace)),
             Err(outcome) if outcome.is_absent() => {}
             Err(outcome) => live.unlisted.push(unlisted(&kind, Some(&namespace), &outcome)),
         }
     }
-    let names: Vec<_> = refused.iter().take(5).map(|kind| kind.plural.as_str()).collect();
-    let more = match refused.len().saturating_sub(names.len()) {
-        0 => String::new(),
-        more => format!(" and {more} more kinds"),
-    };
+    unseen.tell(request, is_any_listed, live);
     let message = format!(
-        "listing {}{more} in all namespaces is forbidden, so objects were searched only in {}; those elsewhere are not found",
-        names.join(", "),
+        "listing {} in all namespaces is forbidden, so objects were searched only in {}; those elsewhere are not found",
+        shown_kinds(refused.iter().map(|kind| kind.plural.as_str())),
         shown_namespaces(&namespaces),
     );
     let remark = Remark { reference: None, message };
-    if namespaces.is_empty() && refused.iter().any(|kind| kind.namespaced) {
+    let is_partial =
+        namespaces.is_empty() || request.footprint.is_some_and(|place| place.is_partial);
+    if is_partial && refused.iter().any(|kind| kind.namespaced) {
         live.unlisted.push(remark);
     } else {
         live.warnings.push(remark);
+    }
+}
+
+/// Kinds that may not be listed even where the deployment is.
+#[derive(Default)]
+struct Unseen {
+    /// Plural and namespaces by name of the kind.
+    kinds: BTreeMap<String, (String, BTreeSet<String>)>,
+}
+
+impl Unseen {
+    fn add(&mut self, kind: &ApiKind, namespace: Option<&str>) {
+        let name = kind_name(&kind.group, &kind.kind);
+        let (_, namespaces) =
+            self.kinds.entry(name).or_insert_with(|| (kind.plural.clone(), BTreeSet::new()));
+        namespaces.extend(namespace.map(str::to_owned));
+    }
+
+    /// Tells of the kinds that the deployment has objects of. Where that is not known: of all of them if nothing could be
+    /// listed at all, for then nothing is known; and else of none, as an account is seldom given kinds that it does not use.
+    fn tell(mut self, request: &ObserveRequest<'_>, is_any_listed: bool, live: &mut LiveState) {
+        let mut known: HashSet<String> =
+            request.footprint.iter().flat_map(|place| place.kinds.iter().cloned()).collect();
+        known.extend(request.references.iter().map(|r| kind_name(&r.group, &r.kind)));
+        if known.is_empty() && is_any_listed {
+            return;
+        }
+        if !known.is_empty() {
+            self.kinds.retain(|name, _| known.contains(name));
+        }
+        if self.kinds.is_empty() {
+            return;
+        }
+        let namespaces: BTreeSet<String> =
+            self.kinds.values().flat_map(|(_, namespaces)| namespaces.iter().cloned()).collect();
+        let place = match namespaces.len() {
+            0 => String::new(),
+            _ => format!(" in {}", shown_namespaces(&namespaces)),
+        };
+        let kinds = shown_kinds(self.kinds.values().map(|(plural, _)| plural.as_str()));
+        let message = format!(
+            "listing {kinds}{place} is forbidden, so none of them is found or deleted; grant the account the verb list on them"
+        );
+        live.forbidden.push(Remark { reference: None, message });
+    }
+}
+
+/// The first few of some kinds, and how many there are besides.
+fn shown_kinds<'k>(plurals: impl Iterator<Item = &'k str>) -> String {
+    let plurals: Vec<_> = plurals.collect();
+    let names = plurals.iter().take(NAMED_KINDS).copied().collect::<Vec<_>>().join(", ");
+    match plurals.len().saturating_sub(NAMED_KINDS) {
+        0 => names,
+        more => format!("{names} and {more} more kinds"),
     }
 }
 

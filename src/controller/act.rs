@@ -9,14 +9,16 @@ use super::{
     conditions::{kube_time, shorten_to},
     context::Context,
     decide::Actions,
+    former,
     metrics::Stage,
     outcome::{CommandOutcome, Done, Facts, Failure, Outlook, ValidateOutcome},
     prepare::Rendered,
+    record::searched,
 };
 use crate::{
     api::{
-        CommandStatus, GoDuration, KluctlDeploymentSpec, NamespacedName, ObjectFailure,
-        ValidateStatus, reason,
+        CommandStatus, Footprint, FormerTarget, GoDuration, KluctlDeploymentSpec, NamespacedName,
+        ObjectFailure, ValidateStatus, reason,
     },
     engine::{self, DeployOptions, DiffOptions, Session},
     observer::Observer,
@@ -45,6 +47,10 @@ pub(crate) struct Acting<'a> {
     pub key: &'a NamespacedName,
     /// What it asks for.
     pub spec: &'a KluctlDeploymentSpec,
+    /// Where there may be objects of it.
+    pub footprint: &'a Footprint,
+    /// Targets that it was deployed to before.
+    pub former: &'a [FormerTarget],
     /// Generation of that.
     pub generation: i64,
     /// Identity of the run.
@@ -59,7 +65,7 @@ pub(crate) struct Acting<'a> {
     pub deadline: tokio::time::Instant,
 }
 
-/// Does what is due: deploy, then prune unless that failed, then validate unless one of those failed.
+/// Does what is due: deploy, then prune (former targets, too) unless that failed, then validate unless one of those failed.
 ///
 /// # Errors
 /// Only when the run was interrupted from outside; what was done is not recorded then, and done again by the next run.
@@ -82,14 +88,22 @@ pub(crate) async fn act(
         if actions.prune && orphans == 0 && !result.has_unlisted {
             // The deployment has looked for orphans already, and could see everything.
             done.prune = Some(run.nothing_to_prune(facts));
+            done.is_swept = rendered.prepared.desired.inclusion.is_empty();
         }
     }
     if actions.prune && done.prune.is_none() {
         let result = run.prune(rendered, facts).await?;
         let outcome = run.command_outcome(&result, facts).masked(&rendered.masked);
-        let is_good = outcome.status.succeeded() && outcome.survivors.is_empty();
+        let is_good = outcome.is_good();
         done.prune = Some(outcome);
         if !is_good {
+            return Ok(done);
+        }
+        done.is_swept = !result.has_unlisted && rendered.prepared.desired.inclusion.is_empty();
+    }
+    if actions.deploy.is_some() || actions.prune {
+        former::settle(&run, rendered, facts, actions.prune, &mut done).await?;
+        if done.prune.as_ref().is_some_and(|outcome| !outcome.is_good()) {
             return Ok(done);
         }
     }
@@ -113,6 +127,7 @@ impl Acting<'_> {
             prune: false,
             readiness_timeout: READINESS_TIMEOUT,
             diff: DiffOptions::default(),
+            footprint: searched(self.footprint, &self.key.namespace),
         };
         let info = self.info(facts);
         self.context.metrics.deploy_started(self.key, info.started);
@@ -124,9 +139,11 @@ impl Acting<'_> {
     }
 
     async fn prune(&self, rendered: &Rendered, facts: &Facts) -> Result<CommandResult, Failure> {
-        let wait = (!self.spec.no_wait && !self.dry_run).then_some(DELETION_WAIT);
-        let namespaces = vec![self.key.namespace.clone()];
-        let options = PruneOptions { dry_run: self.dry_run, wait, namespaces };
+        let options = PruneOptions {
+            dry_run: self.dry_run,
+            wait: self.deletion_wait(),
+            footprint: searched(self.footprint, &self.key.namespace),
+        };
         let info = self.info(facts);
         let session = self.session(rendered, &info);
         let work = Box::pin(engine::prune(&session, &rendered.prepared.desired, &options));
@@ -148,7 +165,12 @@ impl Acting<'_> {
         Ok(self.validate_outcome(&result, facts).masked(&rendered.masked))
     }
 
-    fn session<'s>(&'s self, rendered: &'s Rendered, info: &'s RunInfo) -> Session<'s> {
+    /// How long one deletion is waited for, if at all.
+    pub(super) fn deletion_wait(&self) -> Option<Duration> {
+        (!self.spec.no_wait && !self.dry_run).then_some(DELETION_WAIT)
+    }
+
+    pub(super) fn session<'s>(&'s self, rendered: &'s Rendered, info: &'s RunInfo) -> Session<'s> {
         let left = self.deadline.saturating_duration_since(tokio::time::Instant::now());
         Session {
             cluster: &rendered.cluster,
@@ -159,7 +181,7 @@ impl Acting<'_> {
         }
     }
 
-    async fn timed<T>(&self, stage: Stage, work: impl Future<Output = T>) -> T {
+    pub(super) async fn timed<T>(&self, stage: Stage, work: impl Future<Output = T>) -> T {
         let started = tokio::time::Instant::now();
         let result = work.await;
         self.context.metrics.stage(self.key, stage, started.elapsed());
@@ -167,7 +189,7 @@ impl Acting<'_> {
     }
 
     /// A run that is cut short by its own deadline is a result; one that is cut short from outside is not.
-    fn unless_interrupted(
+    pub(super) fn unless_interrupted(
         &self,
         is_interrupted: bool,
         errors: &mut Vec<DeploymentError>,
@@ -186,7 +208,7 @@ impl Acting<'_> {
         Ok(())
     }
 
-    fn info(&self, facts: &Facts) -> RunInfo {
+    pub(super) fn info(&self, facts: &Facts) -> RunInfo {
         let spec = self.spec;
         RunInfo {
             id: super::random_id(),
@@ -209,7 +231,7 @@ impl Acting<'_> {
         }
     }
 
-    fn nothing_to_prune(&self, facts: &Facts) -> CommandOutcome {
+    pub(super) fn nothing_to_prune(&self, facts: &Facts) -> CommandOutcome {
         CommandOutcome {
             status: self.command_status(facts, super::now()),
             failed: Vec::new(),
@@ -232,7 +254,7 @@ impl Acting<'_> {
         }
     }
 
-    fn command_outcome(&self, result: &CommandResult, facts: &Facts) -> CommandOutcome {
+    pub(super) fn command_outcome(&self, result: &CommandResult, facts: &Facts) -> CommandOutcome {
         let ended = result.command.end_time.unwrap_or_else(super::now);
         let status = self.command_status(facts, ended);
         outcome_of(result, status, self.spec.no_wait)

@@ -107,6 +107,21 @@ fn goes_first(target: &Target, who: &str) -> Failure {
     Failure::waiting(reason::OWNERSHIP_CONFLICT, message)
 }
 
+/// The other objects that claim `target`, as far as the controller may see them.
+///
+/// # Errors
+/// When the claims cannot be read.
+pub(crate) async fn others(
+    context: &Context,
+    key: &NamespacedName,
+    target: &Target,
+) -> Result<Vec<Claimant>, Failure> {
+    let me = Claimant::ours(key);
+    let all = read(context).await?;
+    let others = all.into_iter().filter(|(who, bid)| *who != me && bid.target == *target);
+    Ok(others.map(|(who, _)| who).collect())
+}
+
 /// All claims as they are stored at this moment, as far as the controller may see them.
 async fn read(context: &Context) -> Result<BTreeMap<Claimant, Bid>, Failure> {
     let failed = |outcome: &ApiOutcome| {

@@ -122,6 +122,11 @@ pub(crate) fn last_deployment(
 fn survivors_are_due(basis: Basis<'_>) -> bool {
     let last = basis.status.last_prune_result.as_ref();
     let failed = !basis.status.survivors.is_empty() || last.is_some_and(|last| !last.succeeded());
+    // What was rendered but not deployed does not say what may go.
+    let deployed = last_deployment(basis.status, basis.dry_run);
+    if deployed.is_none_or(|last| last.objects_hash.as_deref() != Some(basis.objects_hash)) {
+        return false;
+    }
     let time = last.and_then(|last| last.time.as_ref()).map(|time| time.0);
     failed && is_due(basis.now, time, Some(basis.spec.retry_interval()))
 }

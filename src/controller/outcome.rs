@@ -5,7 +5,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::{
-    api::{CommandStatus, DependentRepository, ObjectFailure, ValidateStatus, reason},
+    api::{
+        CommandStatus, DependentRepository, Footprint, FormerTarget, ObjectFailure, ValidateStatus,
+        reason,
+    },
     diagnostic::{Class, Describe, Diagnostic},
     secret::SecretTexts,
 };
@@ -99,6 +102,8 @@ pub(crate) struct Facts {
     pub discriminator: Option<String>,
     /// UID of `kube-system` of the cluster deployed to.
     pub cluster_id: Option<String>,
+    /// Namespaces and kinds of the rendered objects; known when they are to be deployed.
+    pub footprint: Footprint,
     /// SHA-256 over the rendered objects.
     pub objects_hash: Option<String>,
     /// Included repositories and their commits.
@@ -121,6 +126,11 @@ pub(crate) struct CommandOutcome {
 }
 
 impl CommandOutcome {
+    /// Whether it did all it should, so that nothing is to be tried again.
+    pub(crate) fn is_good(&self) -> bool {
+        self.status.succeeded() && self.survivors.is_empty()
+    }
+
     /// The same without what is secret.
     pub(crate) fn masked(mut self, secrets: &SecretTexts) -> Self {
         self.status.error = self.status.error.map(|text| secrets.mask(&text));
@@ -162,6 +172,12 @@ pub(crate) struct Done {
     pub prune: Option<CommandOutcome>,
     /// The validation.
     pub validate: Option<ValidateOutcome>,
+    /// Former targets whose objects are not known to be gone, if they were looked at.
+    pub former: Option<Vec<FormerTarget>>,
+    /// Whether nothing but what was rendered is left of the present target.
+    pub is_swept: bool,
+    /// Things to tell the user that somebody may have to act on.
+    pub notes: Vec<String>,
 }
 
 impl Done {

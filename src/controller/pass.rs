@@ -12,9 +12,10 @@ use super::{
     outcome::{Ending, Facts, Failure, Outlook},
     ownership::{Bid, Claimant, Target},
     persist::{Progress, StoreError, StoredObject},
+    record,
     requests::Requests,
     schedule::Requeue,
-    summarize::{self, Before, Event, Run, Summary},
+    summarize::{self, Before, Event, Run, Severity, Summary, Token},
 };
 use crate::{
     api::{self, KluctlDeploymentSpec, KluctlDeploymentStatus, NamespacedName, READY, reason},
@@ -192,19 +193,27 @@ impl Pass {
         })
     }
 
-    /// Writes down where this pass is about to deploy, so that a deletion finds it also when the pass is killed midway.
+    /// Writes down where this pass is about to deploy, so that a prune or deletion finds it also when the pass is killed midway.
     ///
     /// # Errors
     /// When it cannot be written; nothing may be deployed then.
     pub(crate) async fn record_target(&mut self) -> Result<(), Failure> {
-        if self.is_dry_run() || self.facts.discriminator.is_none() {
+        if self.is_dry_run() {
             return Ok(());
         }
         let before = self.status.clone();
-        summarize::record_target(&mut self.status, &self.facts);
+        let forgotten = record::record_target(&mut self.status, &self.facts);
         if self.status == before {
             return Ok(());
         }
+        let events = forgotten.into_iter().map(|message| Event {
+            severity: Severity::Error,
+            reason: reason::OBJECTS_LEFT_BEHIND,
+            message,
+            finishes: false,
+            token: Token::Always,
+        });
+        self.tell(events.collect());
         let revision = self.facts.revision.clone().unwrap_or_default();
         let status = self.progress_status(&format!("Deploying revision {revision}"));
         let (context, key) = (self.context.clone(), self.key.clone());

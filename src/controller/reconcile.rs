@@ -18,13 +18,14 @@ use super::{
     ownership::Target,
     pass::Pass,
     persist::StoreError,
-    prepare,
+    prepare, record,
     schedule::Requeue,
     state::Outdated,
     summarize::{self, Event, Severity, Token},
 };
 use crate::{
     api::{self, KluctlDeploymentSpec, NamespacedName, reason},
+    engine,
     observer::Observer,
 };
 
@@ -158,12 +159,19 @@ async fn run(pass: &mut Pass, spec: &KluctlDeploymentSpec) -> Result<Done, Failu
     if actions.is_empty() {
         return Ok(Done::default());
     }
-    pass.record_target().await?;
+    if actions.deploy.is_some() {
+        let found = engine::footprint(&rendered.cluster, &rendered.prepared.desired).await;
+        pass.facts.footprint = record::kept(found);
+        pass.record_target().await?;
+    }
     let (facts, id) = (pass.facts.clone(), pass.id.clone());
+    let (footprint, former) = (pass.status.footprint.clone(), pass.status.former_targets.clone());
     let run = Acting {
         context: &context,
         key: &key,
         spec,
+        footprint: &footprint,
+        former: &former,
         generation: pass.generation,
         id: &id,
         dry_run: pass.is_dry_run(),

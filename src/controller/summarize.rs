@@ -12,6 +12,7 @@ use super::{
     conditions::{Stamp, remove, shorten, shorten_to},
     decide::last_deployment,
     outcome::{CommandOutcome, Done, Ending, Facts, Failure, Outlook},
+    record::{raw_target, record_target},
     requests::Requests,
     schedule::{self, Requeue},
 };
@@ -221,7 +222,7 @@ fn summarize_done(
     let was_new = ready.is_none_or(|ready| ready.observed_generation != Some(before.generation));
     match &verdict {
         Verdict::Ready(message) => {
-            let message = &with_rivals(message, before.rivals);
+            let message = &with_former(&with_rivals(message, before.rivals), &status);
             stamp.set(
                 &mut status,
                 READY,
@@ -250,6 +251,7 @@ fn summarize_done(
             .filter(|outcome| outcome.status.succeeded() && outcome.status.deleted_objects > 0)
             .map(|outcome| command_event("prune", outcome)),
     );
+    events.extend(left_behind(before.status, done));
     match &verdict {
         Verdict::Ready(_) => {
             let is_news = !was_ready
@@ -290,11 +292,20 @@ fn take_over(
 ) {
     status.dependent_repositories.clone_from(&facts.repositories);
     if let Some(deploy) = &done.deploy {
-        status.last_deploy_result = Some(deploy.status.clone());
-        // A dry run of something else must not hide where the objects are.
-        if !run.dry_run || status.discriminator.is_none() {
+        if !run.dry_run {
+            // Has been written before the deployment already, and told of.
+            let _told = record_target(status, facts);
+        } else if status.discriminator.is_none() && status.cluster_id.is_none() {
+            // A dry run of something else must not hide where the objects are.
             status.raw_target = Some(raw_target(facts));
         }
+        if done.is_swept && !run.dry_run {
+            status.footprint.clone_from(&facts.footprint);
+        }
+        status.last_deploy_result = Some(deploy.status.clone());
+    }
+    if let Some(former) = &done.former {
+        status.former_targets.clone_from(former);
     }
     if let Some(prune) = &done.prune {
         status.last_prune_result = Some(prune.status.clone());
@@ -308,9 +319,6 @@ fn take_over(
         (_, false) => status.last_validate_result = None,
         (Some(validate), true) => status.last_validate_result = Some(validate.status.clone()),
         (None, true) => {}
-    }
-    if !run.dry_run && facts.discriminator.is_some() {
-        record_target(status, facts);
     }
     // What failed is kept until the stage that found it has run again.
     if *done != Done::default() {
@@ -332,20 +340,34 @@ fn take_over(
     }
 }
 
-/// Notes what tells the deployed objects from others, and where they are: all that a deletion needs.
-pub(crate) fn record_target(status: &mut KluctlDeploymentStatus, facts: &Facts) {
-    status.raw_target = Some(raw_target(facts));
-    status.discriminator.clone_from(&facts.discriminator);
-    status.cluster_id.clone_from(&facts.cluster_id);
-    status.common_labels.clear();
-}
-
 /// What Ready says of an owner whose target others want, too: it goes on, and they are refused.
 fn with_rivals(message: &str, rivals: &[String]) -> String {
     if rivals.is_empty() {
         return message.to_owned();
     }
     format!("{message}; its target is also claimed by {}, which is refused", rivals.join(", "))
+}
+
+/// What Ready says besides when objects of former targets are left.
+fn with_former(message: &str, status: &KluctlDeploymentStatus) -> String {
+    if status.former_targets.is_empty() {
+        return message.to_owned();
+    }
+    format!("{message}; objects of former targets are left behind, see status.formerTargets")
+}
+
+/// What is told once of objects that stay behind: how a former target's state differs from what was told before.
+fn left_behind(before: &KluctlDeploymentStatus, done: &Done) -> impl Iterator<Item = Event> {
+    let known: Vec<_> = before.former_targets.iter().map(|former| &former.message).collect();
+    let former = done.former.iter().flatten().map(|former| &former.message);
+    let news: Vec<_> = former.filter(|message| !known.contains(message)).cloned().collect();
+    news.into_iter().chain(done.notes.clone()).map(|message| Event {
+        severity: Severity::Error,
+        reason: reason::OBJECTS_LEFT_BEHIND,
+        message,
+        finishes: false,
+        token: Token::Always,
+    })
 }
 
 enum Verdict {
@@ -486,19 +508,4 @@ fn limited(failures: &[ObjectFailure]) -> Vec<ObjectFailure> {
 
 fn count(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-/// The parts of the target that are safe to show: args may hold what came from Secrets.
-fn raw_target(facts: &Facts) -> String {
-    let parts = [
-        ("name", &facts.target),
-        ("context", &facts.context),
-        ("discriminator", &facts.discriminator),
-    ];
-    let target = parts
-        .into_iter()
-        .filter_map(|(key, value)| Some((key.to_owned(), serde_json::Value::from(value.clone()?))))
-        .collect();
-    let target = serde_json::Value::Object(target);
-    crate::yaml::emit(&target)
 }

@@ -89,6 +89,7 @@ pub(super) async fn execute(
     let request = ObserveRequest {
         discriminator,
         references: &wanted,
+        footprint: Some(&options.footprint),
         with_namespaces: mode.dry_run,
         ..ObserveRequest::default()
     };
@@ -109,7 +110,8 @@ pub(super) async fn execute(
     };
     result.errors.extend(remarks(&live.errors));
     result.warnings.extend(remarks(&live.warnings));
-    result.has_unlisted = !live.unlisted.is_empty();
+    result.warnings.extend(remarks(&live.forbidden));
+    result.has_unlisted = !(live.unlisted.is_empty() && live.forbidden.is_empty());
     // Only pruning depends on having seen everything.
     let unlisted = remarks(&live.unlisted);
     if mode.prune {

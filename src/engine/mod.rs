@@ -27,7 +27,7 @@ pub use limits::Limits;
 pub use lint::{Finding, Severity};
 pub use options::{DeployOptions, DiffOptions};
 pub use prepare::{ConfigFile, Engine, PrepareRequest, Prepared, ResolvedTarget, Source};
-pub use prune::prune;
+pub use prune::{Leftovers, footprint, leftovers, prune, prune_former};
 pub use session::Session;
 pub use validate::validate;
 

@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use crate::cluster::Footprint;
+
 /// How objects are applied (kluctl 2.28).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own for the user")]
@@ -22,6 +24,8 @@ pub struct DeployOptions {
     pub readiness_timeout: Duration,
     /// What is left out of the diff.
     pub diff: DiffOptions,
+    /// Where to look for orphans besides, when searching all namespaces is forbidden.
+    pub footprint: Footprint,
 }
 
 impl DeployOptions {
@@ -41,6 +45,7 @@ impl Default for DeployOptions {
             prune: false,
             readiness_timeout: Self::READINESS_TIMEOUT,
             diff: DiffOptions::default(),
+            footprint: Footprint::default(),
         }
     }
 }

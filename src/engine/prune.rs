@@ -1,12 +1,15 @@
 //! Prunes a deployment: deletes what it no longer wants.
 
+use std::collections::BTreeSet;
+
 use tokio_util::sync::CancellationToken;
 
 use super::session::{Session, interruption, references, remarks, unreadable};
 use crate::{
-    cluster::{Clock, LiveState, ObserveRequest},
+    cluster::{Clock, Cluster, Footprint, LiveState, ObserveRequest, kind_name},
     deployment::{DesiredState, Inclusion},
     diff::obfuscate_result,
+    object::ObjectRef,
     observer::Stage,
     prune::{self, PruneOptions, PrunePlan, PruneReport, PruneRun, Wanted},
     results::{Collected, CommandResult, DeploymentError, collect},
@@ -14,20 +17,76 @@ use crate::{
 
 /// Deletes the objects that carry the discriminator, pass the inclusion filters of `desired`, and are not in it (anything
 /// protected stays, see [`crate::prune::plan`]). A desired state exists only after a complete render, so a failed render
-/// cannot prune. Always returns a result; kinds that could not be listed are errors, as orphans may be among them; survivors are in [`CommandResult::survivors`]. Without a discriminator nothing is
-/// deleted and the result says so.
+/// cannot prune. Always returns a result; kinds that could not be listed are errors, as orphans may be among them, and those
+/// that the account may not list are warnings; survivors are in [`CommandResult::survivors`]. Without a discriminator nothing
+/// is deleted and the result says so.
 pub async fn prune(
     session: &Session<'_>,
     desired: &DesiredState,
     options: &PruneOptions,
 ) -> CommandResult {
+    prune_former(session, desired, desired.discriminator.as_deref(), options).await
+}
+
+/// As [`prune`], of what carries a discriminator that the deployment had before.
+pub async fn prune_former(
+    session: &Session<'_>,
+    desired: &DesiredState,
+    discriminator: Option<&str>,
+    options: &PruneOptions,
+) -> CommandResult {
+    let inclusion = &desired.inclusion;
+    let target = Removal { command: "prune", discriminator, inclusion, desired: Some(desired) };
+    remove(session, &target, options).await
+}
+
+/// Objects of a discriminator that are not desired and would be deleted, if the inclusion filters let them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Leftovers {
+    /// The objects, in the order in which they would be deleted.
+    pub objects: Vec<ObjectRef>,
+    /// Whether there may be more that could not be seen.
+    pub is_partial: bool,
+}
+
+/// Looks for what carries a discriminator and is not part of `desired`, and deletes nothing.
+///
+/// # Errors
+/// When the cluster cannot be read.
+pub async fn leftovers(
+    session: &Session<'_>,
+    desired: &DesiredState,
+    discriminator: &str,
+    footprint: &Footprint,
+) -> Result<Leftovers, DeploymentError> {
+    let everything = Inclusion::default();
     let target = Removal {
         command: "prune",
-        discriminator: desired.discriminator.as_deref(),
-        inclusion: &desired.inclusion,
+        discriminator: Some(discriminator),
+        inclusion: &everything,
         desired: Some(desired),
     };
-    remove(session, &target, options).await
+    let options = PruneOptions { footprint: footprint.clone(), ..PruneOptions::default() };
+    let work = async |cancel: CancellationToken| {
+        observed(session, &target, &options, discriminator, &cancel).await
+    };
+    let (found, _) = session.limited(work).await;
+    let (live, plan) = found?;
+    let is_partial = [&live.unlisted, &live.forbidden, &live.errors].iter().any(|r| !r.is_empty());
+    let objects = plan.deletions.into_iter().map(|deletion| deletion.reference).collect();
+    Ok(Leftovers { objects, is_partial })
+}
+
+/// The namespaces and kinds of a desired state.
+pub async fn footprint(cluster: &Cluster, desired: &DesiredState) -> Footprint {
+    let references = references(cluster, desired).await;
+    let namespaces: BTreeSet<_> = references.iter().filter_map(|r| r.namespace.clone()).collect();
+    let kinds: BTreeSet<_> = references.iter().map(|r| kind_name(&r.group, &r.kind)).collect();
+    Footprint {
+        namespaces: namespaces.into_iter().collect(),
+        kinds: kinds.into_iter().collect(),
+        is_partial: false,
+    }
 }
 
 /// Which objects a command deletes.
@@ -75,7 +134,12 @@ async fn execute(
                 result.warnings.extend(remarks(&live.warnings));
                 // What cannot be seen now may have to go as well, so it has to be looked for again.
                 result.errors.extend(remarks(&live.unlisted));
-                result.has_unlisted = !live.unlisted.is_empty();
+                // A deployment goes on and tells of it every time; after a deletion nobody is left to tell.
+                match target.desired {
+                    Some(_) => result.warnings.extend(remarks(&live.forbidden)),
+                    None => result.errors.extend(remarks(&live.forbidden)),
+                }
+                result.has_unlisted = !(live.unlisted.is_empty() && live.forbidden.is_empty());
                 let stage = if target.desired.is_some() { Stage::Prune } else { Stage::Delete };
                 let pruned =
                     prune_planned(session, stage, discriminator, &plan, options, cancel).await;
@@ -107,7 +171,7 @@ async fn observed(
     let request = ObserveRequest {
         discriminator: Some(discriminator),
         references: &wanted,
-        namespaces: &options.namespaces,
+        footprint: Some(&options.footprint),
         ..ObserveRequest::default()
     };
     let live = session.observe(&request, cancel).await.map_err(|outcome| unreadable(&outcome))?;

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::plan::{PlannedDeletion, PrunePlan};
 use crate::{
-    cluster::{ApiOutcome, Cluster, DeleteMode, Discovery, WriteMode},
+    cluster::{ApiOutcome, Cluster, DeleteMode, Discovery, Footprint, WriteMode},
     object::{ObjectRef, annotations::DISCRIMINATOR_LABEL, order::delete_rank},
     observer::{EngineEvent, Observer, Rest},
     results::{DeploymentError, ObjectOutcome, Operation, OutcomeState},
@@ -24,13 +24,13 @@ pub struct PruneOptions {
     /// How long to wait for an accepted deletion to be complete; `None` looks once and takes what is still there for
     /// accepted.
     pub wait: Option<Duration>,
-    /// Where to search, beside the namespaces that the deployment mentions, when searching all namespaces is forbidden.
-    pub namespaces: Vec<String>,
+    /// Where to search besides, when searching all namespaces is forbidden.
+    pub footprint: Footprint,
 }
 
 impl Default for PruneOptions {
     fn default() -> Self {
-        Self { dry_run: false, wait: Some(Duration::from_mins(1)), namespaces: Vec::new() }
+        Self { dry_run: false, wait: Some(Duration::from_mins(1)), footprint: Footprint::default() }
     }
 }
 

@@ -1,6 +1,9 @@
 use std::time::Duration;
 
-use crate::engine::{DeployOptions, DiffOptions};
+use crate::{
+    cluster::Footprint,
+    engine::{DeployOptions, DiffOptions},
+};
 
 /// How objects are applied.
 #[derive(Debug, Clone, clap::Args)]
@@ -61,6 +64,7 @@ impl ApplyFlags {
             prune: self.prune,
             readiness_timeout: self.readiness_timeout,
             diff: DiffOptions::default(),
+            footprint: Footprint::default(),
         }
     }
 }

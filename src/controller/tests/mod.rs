@@ -3,6 +3,7 @@
 mod decide;
 mod dependencies;
 mod ownership;
+mod record;
 mod requests;
 mod schedule;
 mod summarize;

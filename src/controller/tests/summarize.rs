@@ -12,8 +12,8 @@ use super::{
     at, deployed, failed_deployment, spec, validated,
 };
 use crate::api::{
-    CommandStatus, ConditionStatus, KluctlDeploymentStatus, OWNERSHIP_CONFLICT, ObjectFailure,
-    READY, RECONCILING, STALLED, ValidateStatus, broken_rules, reason,
+    CommandStatus, ConditionStatus, FormerTarget, KluctlDeploymentStatus, OWNERSHIP_CONFLICT,
+    ObjectFailure, READY, RECONCILING, STALLED, ValidateStatus, broken_rules, reason,
 };
 
 const GENERATION: i64 = 1;
@@ -105,8 +105,8 @@ fn done(deploy: Option<CommandStatus>, validate: Option<ValidateStatus>) -> Endi
             survivors: Vec::new(),
             warnings: Vec::new(),
         }),
-        prune: None,
         validate: validate.map(|status| ValidateOutcome { failed: failed(status.errors), status }),
+        ..Done::default()
     })
 }
 
@@ -210,7 +210,7 @@ fn ready_is_never_true_when_a_step_failed() {
             survivors: vec![survivor],
             warnings: Vec::new(),
         }),
-        validate: None,
+        ..Done::default()
     });
     for (ending, expected) in [
         (
@@ -482,4 +482,53 @@ fn long_messages_are_cut_at_a_character() {
     let ready = summary.status.condition(READY).unwrap();
     assert_eq!(ready.message.len(), 20_003);
     assert!(ready.message.ends_with("ä..."));
+}
+
+#[test]
+fn what_stays_behind_is_told_once_and_shown_until_it_is_gone() {
+    let former = |message: &str| FormerTarget {
+        discriminator: Some("old".into()),
+        message: message.into(),
+        ..FormerTarget::default()
+    };
+    let with_former = |former: Vec<FormerTarget>| {
+        let Ending::Done(done) = done(Some(deployed(0, "h1")), None) else { unreachable!() };
+        Ending::Done(Done { former: Some(former), ..done })
+    };
+    let told = |summary: &Summary| -> Vec<String> {
+        let events = summary.events.iter();
+        let events = events.filter(|event| event.reason == reason::OBJECTS_LEFT_BEHIND);
+        events.map(|event| event.message.clone()).collect()
+    };
+    // The target was recorded when the deployment began.
+    let status = KluctlDeploymentStatus {
+        former_targets: vec![former("")],
+        ..KluctlDeploymentStatus::default()
+    };
+    let first = Case { status, ..Case::default() }.end(&with_former(vec![former("2 objects")]));
+    assert_eq!(told(&first), ["2 objects"]);
+    let ready = first.status.condition(READY).unwrap();
+    assert!(ready.is_true() && ready.message.contains("status.formerTargets"), "{}", ready.message);
+
+    let again = Case { status: first.status.clone(), ..Case::default() };
+    assert!(told(&again.end(&with_former(vec![former("2 objects")]))).is_empty(), "no news");
+    assert_eq!(told(&again.end(&with_former(vec![former("1 object")]))), ["1 object"]);
+    let gone = again.end(&with_former(Vec::new()));
+    assert!(told(&gone).is_empty() && gone.status.former_targets.is_empty());
+    assert!(!gone.status.condition(READY).unwrap().message.contains("former"));
+}
+
+#[test]
+fn the_target_is_recorded_by_deployments_only() {
+    let status = KluctlDeploymentStatus {
+        discriminator: Some("old".into()),
+        cluster_id: Some("uid".into()),
+        ..KluctlDeploymentStatus::default()
+    };
+    let validated = done(None, Some(validated(0, true)));
+    let summary = Case { status: status.clone(), ..Case::default() }.end(&validated);
+    assert_eq!(summary.status.discriminator.as_deref(), Some("old"), "nothing was deployed");
+    let summary = Case { status, ..Case::default() }.end(&done(Some(deployed(0, "h1")), None));
+    assert_eq!(summary.status.discriminator.as_deref(), Some("shop-prod"));
+    assert_eq!(summary.status.former_targets[0].discriminator.as_deref(), Some("old"));
 }

@@ -4,11 +4,14 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    cluster::tests::script::{Script, answer, gone, hasty, refusal},
+    cluster::{
+        Footprint,
+        tests::script::{Script, answer, gone, hasty, refusal},
+    },
     deployment::{DesiredItem, DesiredState, Inclusion},
     engine::{
-        DeployOptions, KnownVersions, Session, Silent, delete, deploy, diff, known_versions, prune,
-        validate,
+        DeployOptions, KnownVersions, Session, Silent, delete, deploy, diff, known_versions,
+        leftovers, prune, prune_former, validate,
     },
     object::{Object, merge},
     prune::PruneOptions,
@@ -44,6 +47,10 @@ fn desired(objects: Vec<Object>) -> DesiredState {
         images: Vec::new(),
         warnings: Vec::new(),
     }
+}
+
+fn in_namespace_a() -> Footprint {
+    Footprint { namespaces: vec!["a".into()], ..Footprint::default() }
 }
 
 const LIST: &str = "GET /api/v1/configmaps";
@@ -241,7 +248,7 @@ async fn deleting_searches_where_it_may_and_fails_when_a_kind_cannot_be_listed()
     let mine = json!({"items": [stored(&config("x", "1"))]});
     script.on("GET /api/v1/namespaces/a/configmaps", [answer(200, &mine)]);
     script.on(&one("DELETE", "x"), [gone()]);
-    let options = PruneOptions { namespaces: vec!["a".into()], ..PruneOptions::default() };
+    let options = PruneOptions { footprint: in_namespace_a(), ..PruneOptions::default() };
     let all = Inclusion::default();
     let run = async |session: &Session<'_>| delete(session, Some("d"), &all, &options).await;
     let result = in_session(&script, None, run).await;
@@ -256,7 +263,7 @@ async fn deleting_searches_where_it_may_and_fails_when_a_kind_cannot_be_listed()
 
 #[tokio::test]
 async fn deleting_fails_when_a_namespace_cannot_be_searched_and_warns_of_a_silent_group() {
-    let options = PruneOptions { namespaces: vec!["a".into()], ..PruneOptions::default() };
+    let options = PruneOptions { footprint: in_namespace_a(), ..PruneOptions::default() };
     let all = Inclusion::default();
     let run = async |session: &Session<'_>| delete(session, Some("d"), &all, &options).await;
 
@@ -277,6 +284,82 @@ async fn deleting_fails_when_a_namespace_cannot_be_searched_and_warns_of_a_silen
     let result = in_session(&script, None, run).await;
     assert!(result.is_success() && !result.has_unlisted, "{:?}", result.errors);
     assert!(result.warnings[0].message.contains("example.com/v1"), "{:?}", result.warnings);
+}
+
+#[tokio::test]
+async fn kinds_that_were_deployed_and_may_not_be_listed_are_named() {
+    let script = Script::start().await;
+    let forbidden = || [refusal(403, "Forbidden", &json!({}))];
+    script.on(LIST, forbidden());
+    script.on("GET /api/v1/namespaces/a/configmaps", forbidden());
+    script.on("GET /apis/example.com/v1/widgets", forbidden());
+    script.on("GET /apis/example.com/v1/namespaces/a/widgets", forbidden());
+    script.on(&one("PATCH", "x"), [answer(200, &stored(&config("x", "1")))]);
+    let kinds = vec!["ConfigMap".into()];
+    let options = PruneOptions {
+        footprint: Footprint { kinds, ..in_namespace_a() },
+        ..PruneOptions::default()
+    };
+    let all = Inclusion::default();
+    let told = "listing configmaps in namespace a is forbidden, so none of them is found or deleted; grant the account the \
+                verb list on them";
+    let run = async |session: &Session<'_>| delete(session, Some("d"), &all, &options).await;
+    let deleted = in_session(&script, None, run).await;
+    assert_eq!(deleted.errors[0].message, told);
+
+    let state = desired(vec![config("x", "1")]);
+    let run = async |session: &Session<'_>| prune(session, &state, &options).await;
+    let pruned = in_session(&script, None, run).await;
+    assert!(pruned.is_success() && pruned.has_unlisted, "{:?}", pruned.errors);
+    assert!(pruned.warnings.iter().any(|warning| warning.message == told), "{:?}", pruned.warnings);
+
+    // Nothing is known of what was deployed, and nothing can be seen: that is no success.
+    let options = PruneOptions { footprint: in_namespace_a(), ..PruneOptions::default() };
+    let run = async |session: &Session<'_>| delete(session, Some("d"), &all, &options).await;
+    script.on("GET /api/v1/namespaces", forbidden());
+    let blind = in_session(&script, None, run).await;
+    let told = "listing configmaps, namespaces, widgets in namespace a is forbidden";
+    assert!(blind.errors[0].message.starts_with(told), "{:?}", blind.errors);
+}
+
+#[tokio::test]
+async fn a_search_of_some_of_the_namespaces_is_no_success() {
+    let script = Script::start().await;
+    script.on(LIST, [refusal(403, "Forbidden", &json!({}))]);
+    script.on("GET /api/v1/namespaces/a/configmaps", [answer(200, &json!({"items": []}))]);
+    let all = Inclusion::default();
+    for is_partial in [false, true] {
+        let footprint = Footprint { is_partial, ..in_namespace_a() };
+        let options = PruneOptions { footprint, ..PruneOptions::default() };
+        let run = async |session: &Session<'_>| delete(session, Some("d"), &all, &options).await;
+        assert_eq!(in_session(&script, None, run).await.is_success(), !is_partial);
+    }
+}
+
+#[tokio::test]
+async fn a_former_discriminator_is_searched_for_what_is_not_wanted_any_more() {
+    let script = Script::start().await;
+    let former = |name: &str| {
+        let label = json!({"metadata": {"labels": {"kluctl.io/discriminator": "old"}}});
+        let mut tree = stored(&config(name, "1"));
+        merge(&mut tree, label);
+        tree
+    };
+    script.on(LIST, [answer(200, &json!({"items": [former("x"), former("y")]}))]);
+    script.on(&one("DELETE", "y"), [gone()]);
+    let state = desired(vec![config("x", "1")]);
+    let left = async |session: &Session<'_>| {
+        leftovers(session, &state, "old", &Footprint::default()).await.unwrap()
+    };
+    let left = in_session(&script, None, left).await;
+    assert_eq!(left.objects.len(), 1);
+    assert!(!left.is_partial && left.objects[0].name == "y", "{left:?}");
+    let options = PruneOptions::default();
+    let run =
+        async |session: &Session<'_>| prune_former(session, &state, Some("old"), &options).await;
+    let pruned = in_session(&script, None, run).await;
+    assert_eq!(names(&pruned, |base| base.deleted), ["y"]);
+    assert_eq!(script.count("DELETE"), 1);
 }
 
 #[tokio::test]
