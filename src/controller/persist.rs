@@ -19,8 +19,12 @@ use crate::{
     diagnostic::Class,
 };
 
-/// Attempts at one write, conflicts and transient failures included.
+/// Attempts at one write, transient failures included.
 const ATTEMPTS: u32 = 6;
+/// Attempts at one write when others change the object meanwhile.
+const CONFLICTS: u32 = 40;
+/// The pause after a conflict, times their number.
+const CONFLICT_PAUSE: Duration = Duration::from_millis(5);
 /// The pause before the second attempt; it doubles from there (about 12 s in all).
 const PAUSE: Duration = Duration::from_millis(200);
 /// Time for one attempt.
@@ -223,7 +227,8 @@ impl ObjectStore {
             ..PatchParams::default()
         };
         let mut pause = PAUSE;
-        for attempt in 1.. {
+        let (mut conflicts, mut failures) = (0, 0);
+        loop {
             let Some(change) = change(object) else { return Ok(()) };
             let version = object.resource_version();
             let patch = if is_status {
@@ -254,10 +259,18 @@ impl ObjectStore {
             };
             let is_conflict =
                 matches!(&error, StoreError::Api(kube::Error::Api(s)) if s.code == 409);
-            if attempt >= ATTEMPTS || !(is_conflict || error.class() == Class::Transient) {
-                return Err(error);
-            }
-            if !is_conflict || attempt > 1 {
+            if is_conflict {
+                conflicts += 1;
+                tracing::debug!(conflicts, "the object has changed meanwhile");
+                if conflicts >= CONFLICTS {
+                    return Err(error);
+                }
+                tokio::time::sleep(CONFLICT_PAUSE * conflicts).await;
+            } else {
+                failures += 1;
+                if failures >= ATTEMPTS || error.class() != Class::Transient {
+                    return Err(error);
+                }
                 tokio::time::sleep(pause).await;
                 pause *= 2;
             }
@@ -271,7 +284,6 @@ impl ObjectStore {
                 return Err(StoreError::Gone);
             }
         }
-        Ok(())
     }
 
     fn api(&self, namespace: &str) -> Api<DynamicObject> {

@@ -20,11 +20,13 @@ mod git_access;
 mod git_includes;
 mod install;
 mod kubeconfig;
+mod limited_accounts;
 mod notifications;
 mod observability;
 mod operations;
 mod real_projects;
 mod recovery;
+mod retarget;
 mod rights;
 mod rivals;
 mod schedule;
@@ -68,11 +70,13 @@ fn main() -> ExitCode {
         git_includes::TESTS,
         install::TESTS,
         kubeconfig::TESTS,
+        limited_accounts::TESTS,
         notifications::TESTS,
         observability::TESTS,
         operations::TESTS,
         real_projects::TESTS,
         recovery::TESTS,
+        retarget::TESTS,
         rights::TESTS,
         rivals::TESTS,
         schedule::TESTS,

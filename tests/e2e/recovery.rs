@@ -3,16 +3,20 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
 use crate::{
-    support::{Case, config_map, is_ready},
+    support::{Case, TWO_CONFIG_MAPS, config_map, is_ready},
     tests,
 };
 
 tests![
     a_killed_controller_loses_and_orphans_nothing,
     what_a_killed_first_deployment_left_behind_goes_with_its_deletion,
+    what_was_deployed_before_and_after_a_new_discriminator_survives_a_kill,
+    an_interrupted_deployment_without_discriminator_is_told_of,
+    a_status_that_others_change_is_written_all_the_same,
     an_api_server_restart_during_a_deployment_is_survived,
     sigterm_ends_in_good_order_in_the_middle_of_a_deployment,
     two_replicas_hand_over,
@@ -94,6 +98,95 @@ async fn what_a_killed_first_deployment_left_behind_goes_with_its_deletion(
     case.start_controller(&[]).await?;
     case.wait_gone("flux.kluctl.io/v1alpha1", "KluctlDeployment", "app").await?;
     ensure!(count(case).await? == 0, "{} objects are orphaned", count(case).await?);
+    Ok(())
+}
+
+async fn what_was_deployed_before_and_after_a_new_discriminator_survives_a_kill(
+    case: &mut Case,
+) -> Result<()> {
+    case.start_controller(&[]).await?;
+    let repo = case.deploy_project("app", TWO_CONFIG_MAPS, json!({})).await?;
+    case.wait_ready("app").await?;
+    let mut files = many(60, true);
+    files[0].1 = files[0].1.replace("test-", "test-second-");
+    files.extend(
+        ["config/one.yaml", "config/two.yaml"].map(|path| (path.to_owned(), String::new())),
+    );
+    let commit = repo.commit(&borrowed(&files))?;
+    case.fetch_commit("app", &commit).await?;
+    let second = format!("kluctl.io/discriminator=test-second-{}", case.namespace);
+    let new = async |case: &Case| {
+        Ok::<_, anyhow::Error>(case.names("v1", "ConfigMap", &second).await?.len())
+    };
+    case.wait_until("the first objects", || async { Ok(new(case).await? >= 5) }).await?;
+    case.controllers[0].kill()?;
+    let reached = new(case).await?;
+    ensure!(reached < 60, "the kill came too late to prove anything ({reached} objects)");
+    ensure!(count(case).await? == 2, "the former objects are gone already");
+    case.controllers.clear();
+    case.delete("flux.kluctl.io/v1alpha1", "KluctlDeployment", "app").await?;
+    case.start_controller(&[]).await?;
+    case.wait_gone("flux.kluctl.io/v1alpha1", "KluctlDeployment", "app").await?;
+    ensure!(new(case).await? == 0, "{} new objects are orphaned", new(case).await?);
+    ensure!(count(case).await? == 0, "{} former objects are orphaned", count(case).await?);
+    Ok(())
+}
+
+async fn an_interrupted_deployment_without_discriminator_is_told_of(case: &mut Case) -> Result<()> {
+    case.start_controller(&[]).await?;
+    let mut files = many(60, true);
+    files[0].1 = "args:\n  - name: namespace\n".to_owned();
+    case.deploy_project("app", &borrowed(&files), json!({"prune": false, "delete": true})).await?;
+    case.wait_for("v1", "ConfigMap", "cm-03", "it", serde_json::Value::is_object).await?;
+    case.controllers[0].kill()?;
+    ensure!(case.config_map("cm-59").await?.is_null(), "the kill came too late to prove anything");
+    case.controllers.clear();
+    case.delete("flux.kluctl.io/v1alpha1", "KluctlDeployment", "app").await?;
+    case.start_controller(&[]).await?;
+    case.wait_gone("flux.kluctl.io/v1alpha1", "KluctlDeployment", "app").await?;
+    ensure!(!case.config_map("cm-03").await?.is_null(), "deleted without a discriminator?");
+    case.wait_event("ObjectsLeftBehind", "without a discriminator").await?;
+    Ok(())
+}
+
+/// Somebody else writes to the object all the time: every write of the controller rests on an outdated version now and then.
+async fn a_status_that_others_change_is_written_all_the_same(case: &mut Case) -> Result<()> {
+    case.start_controller(&[]).await?;
+    let repo = case.deploy_project("app", TWO_CONFIG_MAPS, json!({})).await?;
+    case.wait_ready("app").await?;
+    let deployments =
+        case.api("flux.kluctl.io/v1alpha1", "KluctlDeployment", Some(&case.namespace));
+    let meddling = async {
+        let params = PatchParams::default();
+        for count in 0_u64.. {
+            let text = count.to_string();
+            let note = json!({"metadata": {"annotations": {"example.com/count": text}}});
+            deployments.patch("app", &params, &Patch::Merge(note)).await?;
+            // A field that the controller did not set; the next write of the status takes it away.
+            let status = json!({"status": {"lastHandledForceAt": text}});
+            deployments.patch_status("app", &params, &Patch::Merge(status)).await?;
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        Ok::<_, anyhow::Error>(())
+    };
+    let deploying = async {
+        for round in 0..5 {
+            let value = format!("round-{round}");
+            let commit = repo.commit(&[("config/one.yaml", &config_map("one", &value))])?;
+            case.fetch_commit("app", &commit).await?;
+            case.wait_ready_at("app", &commit).await?;
+            let one = case.config_map("one").await?;
+            ensure!(one["data"]["value"] == value, "Ready, but {one}");
+        }
+        Ok(())
+    };
+    tokio::select! {
+        meddled = meddling => meddled?,
+        deployed = deploying => deployed?,
+    }
+    let log = case.controllers[0].log_text();
+    ensure!(log.contains("the object has changed meanwhile"), "there was no conflict at all");
+    ensure!(!log.contains("the status could not be written"), "a write was given up");
     Ok(())
 }
 

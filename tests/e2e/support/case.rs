@@ -364,6 +364,27 @@ impl Case {
         }
     }
 
+    /// Waits for a Kubernetes Event of the test's namespace with this reason whose message contains `text`.
+    pub(crate) async fn wait_event(&self, reason: &str, text: &str) -> Result<Value> {
+        let deadline = Instant::now() + PATIENCE;
+        let events = self.api("v1", "Event", Some(&self.namespace));
+        let fields = ListParams::default().fields(&format!("reason={reason}"));
+        loop {
+            let found = events.list(&fields).await?.items;
+            let found = found.into_iter().map(serde_json::to_value);
+            let found = found.collect::<serde_json::Result<Vec<_>>>()?;
+            let is_it =
+                |event: &&Value| event["message"].as_str().is_some_and(|m| m.contains(text));
+            if let Some(event) = found.iter().find(is_it) {
+                return Ok(event.clone());
+            }
+            if Instant::now() > deadline {
+                bail!("no event {reason} with {text:?} among {found:#?}");
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+
     /// Waits until an object is gone.
     pub(crate) async fn wait_gone(&self, api_version: &str, kind: &str, name: &str) -> Result<()> {
         self.wait_for(api_version, kind, name, "its end", Value::is_null).await.map(|_| ())
