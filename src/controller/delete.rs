@@ -66,7 +66,9 @@ pub(crate) async fn delete(mut pass: Pass) -> Requeue {
 /// Removes the finalizer. `notes` tell of objects that stay although the user may expect otherwise.
 async fn release(mut pass: Pass, notes: Vec<String>) -> Requeue {
     // Also logged, as a namespace that is going away takes no Events.
-    notes.iter().for_each(|note| tracing::warn!("{note}"));
+    for note in &notes {
+        tracing::warn!("{note}");
+    }
     let events = notes.into_iter().map(|note| event(Severity::Error, note));
     pass.tell(events.collect());
     let context = pass.context.clone();
