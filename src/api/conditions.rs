@@ -21,6 +21,8 @@ pub mod reason {
     pub const RECONCILIATION_SUCCEEDED: &str = "ReconciliationSucceeded";
     /// The source or its artifact is missing, or could not be downloaded or verified.
     pub const ARTIFACT_FAILED: &str = "ArtifactFailed";
+    /// The source has no artifact yet.
+    pub const SOURCE_NOT_READY: &str = "SourceNotReady";
     /// A reference into another namespace while those are forbidden.
     pub const ACCESS_DENIED: &str = "AccessDenied";
     /// A dependency is missing or not ready.

@@ -168,6 +168,7 @@ async fn delete_target(
         return Ok(Err(owner.to_string()));
     }
     // The turn before the slot: who has the turn may need a slot to come to an end.
+    let queued = tokio::time::Instant::now();
     let turn = context.stopping.run_until_cancelled(context.turns.wait_for(target)).await;
     let Some(_turn) = turn else { return Err(interrupted()) };
     if !doomed.is_present
@@ -179,6 +180,7 @@ async fn delete_target(
     let Some(Ok(slot)) = context.stopping.run_until_cancelled(slot).await else {
         return Err(interrupted());
     };
+    pass.queued += queued.elapsed();
     if context.stopping.is_cancelled() {
         return Err(interrupted());
     }

@@ -10,7 +10,7 @@ use super::{
     context::Context,
     dependencies::{DependencyState, OwnSource, assess},
     includes::GitCredentials,
-    lookup,
+    lookup::{self, Found},
     outcome::{Facts, Failure, Outlook},
     secrets,
     triggers::SourceKey,
@@ -22,7 +22,7 @@ use crate::{
     },
     artifact::{self, FetchOptions},
     cluster::{
-        ApiOutcome,
+        ApiOutcome, Discovery,
         connect::ServiceAccount,
         kubeconfig::{Contexts, Rename, secret_key},
     },
@@ -145,31 +145,28 @@ async fn read_source(
     }
     let failed =
         |what: &str, outcome: &ApiOutcome| secrets::refused(reason::ARTIFACT_FAILED, what, outcome);
-    let kinds = context.own.kinds().await;
-    let kinds = kinds.map_err(|o| failed("the kinds of the cluster cannot be listed", &o))?;
     let missing = |message: String| Failure {
         // A watch tells when it comes, so there is no hurry.
         retry_after: Some(spec.retry_interval()),
         ..Failure::waiting(reason::ARTIFACT_FAILED, message)
     };
-    let mut kind = kinds.preferred(SOURCE_GROUP, source.kind.name()).cloned();
-    if kind.is_none() {
-        let kinds = context.own.refresh_kinds().await;
-        let kinds = kinds.map_err(|o| failed("the kinds of the cluster cannot be listed", &o))?;
-        kind = kinds.preferred(SOURCE_GROUP, source.kind.name()).cloned();
-    }
-    let Some(kind) = kind else {
-        return Err(missing(format!(
-            "{shown}: the cluster does not serve {} of {SOURCE_GROUP}; is source-controller installed?",
-            source.kind.name()
-        )));
-    };
-    let name = &source.name;
-    let outcome = lookup::get(&context.own, &kind, Some(&name.namespace), &name.name).await;
-    let object = match outcome {
-        ApiOutcome::Done(object) => object,
-        outcome if outcome.is_absent() => return Err(missing(format!("{shown} not found"))),
-        outcome => return Err(failed(&format!("{shown} cannot be read"), &outcome)),
+    let NamespacedName { namespace, name } = &source.name;
+    let choose = |kinds: &Discovery| kinds.preferred(SOURCE_GROUP, source.kind.name()).cloned();
+    let found = lookup::find(&context.own, choose, namespace, name).await;
+    let object = match found.map_err(|o| failed("the kinds of the cluster cannot be listed", &o))? {
+        Found::Object(object) => object,
+        Found::NoKind => {
+            return Err(missing(format!(
+                "{shown}: the cluster does not serve {} of {SOURCE_GROUP}; is source-controller installed?",
+                source.kind.name()
+            )));
+        }
+        Found::Refused(_, outcome) if outcome.is_absent() => {
+            return Err(missing(format!("{shown} not found")));
+        }
+        Found::Refused(_, outcome) => {
+            return Err(failed(&format!("{shown} cannot be read"), &outcome));
+        }
     };
     let found = FluxSource::read(&object);
     let Some(artifact) = found.status.artifact.clone() else {
@@ -177,7 +174,7 @@ async fn read_source(
         if let Some(why) = ready_message(&object) {
             message = format!("{message}: {why}");
         }
-        return Err(Failure::waiting(reason::ARTIFACT_FAILED, message));
+        return Err(Failure::new(reason::SOURCE_NOT_READY, Outlook::Pending, message));
     };
     Ok((found, artifact))
 }
@@ -290,27 +287,25 @@ async fn check_dependency(
         )
     };
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let kinds = context.own.kinds().await.map_err(|outcome| {
-        secrets::refused(
-            reason::DEPENDENCY_NOT_READY,
-            "the kinds of the cluster cannot be listed",
-            &outcome,
-        )
-    })?;
     // A version that is no longer served does not make a dependency unready.
-    let found = kinds.find(group, version, kind).or_else(|| kinds.preferred(group, kind)).cloned();
-    let Some(found) = found else {
-        // It may be installed by now; the next check sees it.
-        let _kinds = context.own.refresh_kinds().await;
-        return Err(not_ready(&format!("the cluster does not serve {api_version} {kind}")));
+    let choose = |kinds: &Discovery| {
+        kinds.find(group, version, kind).or_else(|| kinds.preferred(group, kind)).cloned()
     };
-    match lookup::get(&context.own, &found, Some(namespace), &dependency.name).await {
-        ApiOutcome::Done(object) => match assess(&object, own) {
+    let found = lookup::find(&context.own, choose, namespace, &dependency.name).await;
+    let found = found.map_err(|outcome| {
+        let what = "the kinds of the cluster cannot be listed";
+        secrets::refused(reason::DEPENDENCY_NOT_READY, what, &outcome)
+    })?;
+    match found {
+        Found::Object(object) => match assess(&object, own) {
             DependencyState::Ready => Ok(()),
             DependencyState::NotReady(why) => Err(not_ready(&redact_text(&why))),
         },
-        outcome if outcome.is_absent() => Err(not_ready("it does not exist")),
-        outcome if outcome.is_refused() => {
+        Found::NoKind => {
+            Err(not_ready(&format!("the cluster does not serve {api_version} {kind}")))
+        }
+        Found::Refused(_, outcome) if outcome.is_absent() => Err(not_ready("it does not exist")),
+        Found::Refused(found, outcome) if outcome.is_refused() => {
             let hint = format!("grant the controller get on {}.{group}", found.plural);
             let message = outcome.message().unwrap_or_default();
             Err(Failure::new(
@@ -319,7 +314,7 @@ async fn check_dependency(
                 format!("dependency {shown} cannot be read: {message} ({hint})"),
             ))
         }
-        outcome => Err(secrets::refused(
+        Found::Refused(_, outcome) => Err(secrets::refused(
             reason::DEPENDENCY_NOT_READY,
             &format!("dependency {shown} cannot be read"),
             &outcome,

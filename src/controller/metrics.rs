@@ -1,20 +1,17 @@
 //! What the controller measures. Names and labels are those of Flux and of kluctl where they have any; labels are bounded
 //! by the number of objects, and the series of a deleted object are dropped.
 
-use std::{
-    sync::{Mutex, PoisonError, atomic::AtomicU64},
-    time::Duration,
-};
+use std::{sync::atomic::AtomicU64, time::Duration};
 
 use prometheus_client::{
-    encoding::{EncodeLabelSet, EncodeLabelValue, text::encode},
+    encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder, text::encode},
     metrics::{
         counter::Counter,
         family::{Family, MetricConstructor},
         gauge::Gauge,
         histogram::Histogram,
     },
-    registry::Registry,
+    registry::{Metric, Registry},
 };
 
 use super::{notify::Sent, outcome::Done};
@@ -27,6 +24,10 @@ const RECONCILE_BUCKETS: [f64; 10] =
 const COMMAND_BUCKETS: [f64; 14] =
     [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 300.0, 1800.0];
 
+/// Values that the Ready condition may have.
+const READY_VALUES: [&str; 3] = ["True", "False", "Unknown"];
+
+/// Flux's labels of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct KindLabels {
     kind: &'static str,
@@ -36,13 +37,13 @@ struct KindLabels {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ConditionLabels {
-    kind: &'static str,
-    name: String,
-    namespace: String,
+    #[prometheus(flatten)]
+    object: KindLabels,
     r#type: &'static str,
     status: &'static str,
 }
 
+/// Kluctl's labels of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ObjectLabels {
     namespace: String,
@@ -56,11 +57,11 @@ struct StageLabels {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct SentLabels {
-    result: SentLabel,
+    result: &'static str,
 }
 
 /// A stage of a reconciliation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Stage {
     /// Reading the source, downloading the artifact, connecting to the cluster.
     Fetch,
@@ -76,12 +77,18 @@ pub(crate) enum Stage {
     Delete,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
-enum SentLabel {
-    Accepted,
-    Duplicate,
-    Failed,
-    Dropped,
+impl EncodeLabelValue for Stage {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let name = match self {
+            Self::Fetch => "fetch",
+            Self::Prepare => "prepare",
+            Self::Deploy => "deploy",
+            Self::Prune => "prune",
+            Self::Validate => "validate",
+            Self::Delete => "delete",
+        };
+        EncodeLabelValue::encode(&name, encoder)
+    }
 }
 
 #[derive(Clone)]
@@ -98,11 +105,11 @@ type Seconds = Gauge<f64, AtomicU64>;
 
 /// All series.
 pub(crate) struct Metrics {
-    registry: Mutex<Registry>,
     reconcile: Histograms<KindLabels>,
     condition: Family<ConditionLabels, Gauge>,
     suspended: Family<KindLabels, Gauge>,
     stages: Histograms<StageLabels>,
+    waits: Histogram,
     deployments: Histograms<ObjectLabels>,
     prunes: Histograms<ObjectLabels>,
     validations: Histograms<ObjectLabels>,
@@ -115,126 +122,131 @@ pub(crate) struct Metrics {
     queued: Gauge,
     running: Gauge,
     is_leader: Gauge,
+    registry: Registry,
+}
+
+/// Registers a series.
+fn add<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
+    registry.register(name, help, metric.clone());
+    metric
+}
+
+/// Registers a series of Kluctl's controller.
+fn own<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+    add(registry, &format!("kluctldeployments_{name}"), help, M::default())
+}
+
+/// Registers the durations of a command of Kluctl's controller.
+fn command(registry: &mut Registry, name: &str, help: &str) -> Histograms<ObjectLabels> {
+    let name = format!("kluctldeployments_{name}_duration_seconds");
+    add(registry, &name, help, Family::new_with_constructor(Buckets(&COMMAND_BUCKETS)))
 }
 
 impl Metrics {
     /// Registers all series.
     pub(crate) fn new() -> Self {
         let mut registry = Registry::default();
-        let commands = || Histograms::new_with_constructor(Buckets(&COMMAND_BUCKETS));
-        let metrics = Self {
-            reconcile: Histograms::new_with_constructor(Buckets(&RECONCILE_BUCKETS)),
-            condition: Family::default(),
-            suspended: Family::default(),
-            stages: Histograms::new_with_constructor(Buckets(&COMMAND_BUCKETS)),
-            deployments: commands(),
-            prunes: commands(),
-            validations: commands(),
-            last_status: Family::default(),
-            last_deploy_start: Family::default(),
-            changed_objects: Family::default(),
-            deleted_objects: Family::default(),
-            orphan_objects: Family::default(),
-            flux_events: Family::default(),
-            queued: Gauge::default(),
-            running: Gauge::default(),
-            is_leader: Gauge::default(),
-            registry: Mutex::default(),
-        };
-        registry.register(
-            "gotk_reconcile_duration_seconds",
-            "Duration of reconciliations",
-            metrics.reconcile.clone(),
-        );
-        registry.register(
-            "gotk_reconcile_condition",
-            "Whether a condition has this status",
-            metrics.condition.clone(),
-        );
-        registry.register(
-            "gotk_suspend_status",
-            "Whether reconciliation is suspended",
-            metrics.suspended.clone(),
-        );
-        registry.register(
-            "kluctl_stage_duration_seconds",
-            "Duration of the stages of reconciliations",
-            metrics.stages.clone(),
-        );
-        let own = registry.sub_registry_with_prefix("kluctldeployments");
-        own.register(
-            "deployment_duration_seconds",
-            "Duration of deployments",
-            metrics.deployments.clone(),
-        );
-        own.register("prune_duration_seconds", "Duration of prunes", metrics.prunes.clone());
-        own.register(
-            "validate_duration_seconds",
-            "Duration of validations",
-            metrics.validations.clone(),
-        );
-        own.register("last_object_status", "1 when ready, 0 when not", metrics.last_status.clone());
-        own.register(
-            "last_deploy_start_timestamp_seconds",
-            "When the last deployment began",
-            metrics.last_deploy_start.clone(),
-        );
-        own.register(
-            "number_of_changed_objects",
-            "Objects changed by the last deployment",
-            metrics.changed_objects.clone(),
-        );
-        own.register(
-            "number_of_deleted_objects",
-            "Objects deleted by the last prune",
-            metrics.deleted_objects.clone(),
-        );
-        own.register(
-            "number_of_orphan_objects",
-            "Objects that the project does not contain any more",
-            metrics.orphan_objects.clone(),
-        );
-        registry.register(
-            "kluctl_flux_events",
-            "Events for notification-controller, by what became of them",
-            metrics.flux_events.clone(),
-        );
-        registry.register(
-            "kluctl_queue_depth",
-            "Objects that are due and wait for their turn",
-            metrics.queued.clone(),
-        );
-        registry.register(
-            "kluctl_active_reconciles",
-            "Objects that are being reconciled",
-            metrics.running.clone(),
-        );
-        registry.register(
-            "kluctl_leader",
-            "Whether this replica is the leader",
-            metrics.is_leader.clone(),
-        );
-        *metrics.registry.lock().unwrap_or_else(PoisonError::into_inner) = registry;
-        metrics
+        let all = &mut registry;
+        Self {
+            reconcile: add(
+                all,
+                "gotk_reconcile_duration_seconds",
+                "Duration of reconciliations, without the time that they wait for a worker",
+                Family::new_with_constructor(Buckets(&RECONCILE_BUCKETS)),
+            ),
+            condition: add(
+                all,
+                "gotk_reconcile_condition",
+                "Whether a condition has this status",
+                Family::default(),
+            ),
+            suspended: add(
+                all,
+                "gotk_suspend_status",
+                "Whether reconciliation is suspended",
+                Family::default(),
+            ),
+            stages: add(
+                all,
+                "kluctl_stage_duration_seconds",
+                "Duration of the stages of reconciliations",
+                Family::new_with_constructor(Buckets(&COMMAND_BUCKETS)),
+            ),
+            waits: add(
+                all,
+                "kluctl_worker_wait_seconds",
+                "Time that reconciliations wait for a worker, or for another one on the same target",
+                Buckets(&COMMAND_BUCKETS).new_metric(),
+            ),
+            deployments: command(all, "deployment", "Duration of deployments"),
+            prunes: command(all, "prune", "Duration of prunes"),
+            validations: command(all, "validate", "Duration of validations"),
+            last_status: own(all, "last_object_status", "1 when ready, 0 when not"),
+            last_deploy_start: own(
+                all,
+                "last_deploy_start_timestamp_seconds",
+                "When the last deployment began",
+            ),
+            changed_objects: own(
+                all,
+                "number_of_changed_objects",
+                "Objects changed by the last deployment",
+            ),
+            deleted_objects: own(
+                all,
+                "number_of_deleted_objects",
+                "Objects deleted by the last prune",
+            ),
+            orphan_objects: own(
+                all,
+                "number_of_orphan_objects",
+                "Objects that the project does not contain any more",
+            ),
+            flux_events: add(
+                all,
+                "kluctl_flux_events",
+                "Events for notification-controller, by what became of them",
+                Family::default(),
+            ),
+            queued: add(
+                all,
+                "kluctl_queue_depth",
+                "Objects that are due and wait for their turn",
+                Gauge::default(),
+            ),
+            running: add(
+                all,
+                "kluctl_active_reconciles",
+                "Objects that are being reconciled",
+                Gauge::default(),
+            ),
+            is_leader: add(
+                all,
+                "kluctl_leader",
+                "Whether this replica is the leader",
+                Gauge::default(),
+            ),
+            registry,
+        }
     }
 
     /// All series in the OpenMetrics text format.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
-        let registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
         // Writing to a string cannot fail.
-        let _written = encode(&mut text, &registry);
+        let _written = encode(&mut text, &self.registry);
         text
     }
 
-    /// The end of a reconciliation.
-    pub(crate) fn reconciled(&self, key: &NamespacedName, took: Duration) {
+    /// The end of a reconciliation: how long it took, and how long it had to wait besides.
+    pub(crate) fn reconciled(&self, key: &NamespacedName, took: Duration, waited: Duration) {
         self.reconcile.get_or_create(&kind_labels(key)).observe(took.as_secs_f64());
+        self.waits.observe(waited.as_secs_f64());
     }
 
     /// The state of an object after a reconciliation. `ready` is the status of its Ready condition.
     pub(crate) fn observed(&self, key: &NamespacedName, ready: &str, is_suspended: bool) {
-        for status in ["True", "False", "Unknown"] {
+        for status in READY_VALUES {
             let labels = condition_labels(key, status);
             self.condition.get_or_create(&labels).set(i64::from(status == ready));
         }
@@ -279,32 +291,33 @@ impl Metrics {
         let (kind, object) = (kind_labels(key), object_labels(key));
         self.reconcile.remove(&kind);
         self.suspended.remove(&kind);
-        for status in ["True", "False", "Unknown"] {
+        for status in READY_VALUES {
             self.condition.remove(&condition_labels(key, status));
         }
-        self.deployments.remove(&object);
-        self.prunes.remove(&object);
-        self.validations.remove(&object);
-        self.last_status.remove(&object);
+        for histograms in [&self.deployments, &self.prunes, &self.validations] {
+            histograms.remove(&object);
+        }
+        let gauges =
+            [&self.last_status, &self.changed_objects, &self.deleted_objects, &self.orphan_objects];
+        for gauge in gauges {
+            gauge.remove(&object);
+        }
         self.last_deploy_start.remove(&object);
-        self.changed_objects.remove(&object);
-        self.deleted_objects.remove(&object);
-        self.orphan_objects.remove(&object);
     }
 
     /// What became of an event for notification-controller.
     pub(crate) fn flux_event(&self, sent: Sent) {
         let result = match sent {
-            Sent::Accepted => SentLabel::Accepted,
-            Sent::Duplicate => SentLabel::Duplicate,
-            Sent::Failed => SentLabel::Failed,
+            Sent::Accepted => "accepted",
+            Sent::Duplicate => "duplicate",
+            Sent::Failed => "failed",
         };
         self.flux_events.get_or_create(&SentLabels { result }).inc();
     }
 
     /// An event that found its queue full.
     pub(crate) fn event_dropped(&self) {
-        self.flux_events.get_or_create(&SentLabels { result: SentLabel::Dropped }).inc();
+        self.flux_events.get_or_create(&SentLabels { result: "dropped" }).inc();
     }
 
     /// How much waits and runs.
@@ -324,13 +337,7 @@ fn kind_labels(key: &NamespacedName) -> KindLabels {
 }
 
 fn condition_labels(key: &NamespacedName, status: &'static str) -> ConditionLabels {
-    ConditionLabels {
-        kind: api::KIND,
-        name: key.name.clone(),
-        namespace: key.namespace.clone(),
-        r#type: api::READY,
-        status,
-    }
+    ConditionLabels { object: kind_labels(key), r#type: api::READY, status }
 }
 
 fn object_labels(key: &NamespacedName) -> ObjectLabels {
@@ -345,7 +352,7 @@ mod tests {
     fn series_have_fluxs_names_and_go_with_their_object() {
         let metrics = Metrics::new();
         let key = NamespacedName::new("apps", "shop");
-        metrics.reconciled(&key, Duration::from_secs(1));
+        metrics.reconciled(&key, Duration::from_secs(1), Duration::from_secs(20));
         metrics.observed(&key, "True", false);
         metrics.stage(&key, Stage::Deploy, Duration::from_secs(1));
         metrics.flux_event(Sent::Duplicate);
@@ -355,8 +362,10 @@ mod tests {
             r#"gotk_reconcile_condition{kind="KluctlDeployment",name="shop",namespace="apps",type="Ready",status="True"} 1"#,
             r#"kluctldeployments_deployment_duration_seconds_count{namespace="apps",name="shop"} 1"#,
             r#"kluctldeployments_last_object_status{namespace="apps",name="shop"} 1"#,
-            r#"kluctl_stage_duration_seconds_count{stage="Deploy"} 1"#,
-            r#"kluctl_flux_events_total{result="Duplicate"} 1"#,
+            r#"kluctl_stage_duration_seconds_count{stage="deploy"} 1"#,
+            "kluctl_worker_wait_seconds_sum 20.0",
+            r#"gotk_reconcile_duration_seconds_sum{kind="KluctlDeployment",name="shop",namespace="apps"} 1.0"#,
+            r#"kluctl_flux_events_total{result="duplicate"} 1"#,
         ] {
             assert!(text.contains(line), "{line} in\n{text}");
         }

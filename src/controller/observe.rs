@@ -3,9 +3,13 @@
 use std::{
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    time::Instant,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::observer::{EngineEvent, Observer, Stage};
@@ -37,6 +41,8 @@ struct Work {
     items: usize,
     /// Strands that wait.
     resting: usize,
+    /// Time that the run had to wait for a slot to go on with.
+    queued: Duration,
 }
 
 impl Work {
@@ -60,7 +66,8 @@ impl RunObserver {
         revision: String,
     ) -> (Self, watch::Receiver<Doing>) {
         let (progress, receiver) = watch::channel(Doing::default());
-        let work = Mutex::new(Work { slot: Some(slot), items: 0, resting: 0 });
+        let work =
+            Mutex::new(Work { slot: Some(slot), items: 0, resting: 0, queued: Duration::ZERO });
         let rests = watch::Sender::new(false);
         (Self { slots, cancel, work, rests, progress, revision }, receiver)
     }
@@ -70,6 +77,11 @@ impl RunObserver {
         let mut rests = self.rests.subscribe();
         // The sender is borrowed here, so it cannot have gone.
         let _rests = rests.wait_for(|rests| *rests).await;
+    }
+
+    /// Time that the run had to wait for a slot to go on with.
+    pub(crate) fn queued(&self) -> Duration {
+        self.work().queued
     }
 
     fn work(&self) -> MutexGuard<'_, Work> {
@@ -137,7 +149,8 @@ impl Observer for RunObserver {
             }
             EngineEvent::ObjectApplied { object } => tracing::debug!(%object, "applied"),
             EngineEvent::ObjectDeleted { object } => tracing::info!(%object, "deleted"),
-            EngineEvent::Warning { message } => tracing::info!("warning: {message}"),
+            // Told once for a revision, or with what the deployment did.
+            EngineEvent::Warning { message } => tracing::debug!("warning: {message}"),
             EngineEvent::TemplateDebug { message } => tracing::debug!("debug_print: {message}"),
             EngineEvent::StageFinished { .. } | EngineEvent::Barrier { .. } => {}
         }
@@ -152,7 +165,9 @@ impl Observer for RunObserver {
             // Another strand may have a slot for the run already, or give it back just before this one has it.
             while !self.wake(None) {
                 let slot = self.slots.clone().acquire_owned();
+                let queued = Instant::now();
                 let slot = self.cancel.run_until_cancelled(slot).await;
+                self.work().queued += queued.elapsed();
                 if self.wake(slot.and_then(Result::ok)) {
                     return;
                 }

@@ -18,6 +18,8 @@ use crate::{
 pub(crate) enum Outlook {
     /// Only a change by a person helps: Stalled, no requeue.
     Stalled,
+    /// The source has nothing to deploy yet, which is no failure: Ready stays open, short requeue, no error event.
+    Pending,
     /// Something is not there yet: short requeue, no error event.
     Waiting,
     /// Tried again after the retry interval.

@@ -44,6 +44,8 @@ pub(crate) struct Pass {
     pub facts: Facts,
     /// Others that claim the same target, once that was looked at.
     pub rivals: Option<Vec<Claimant>>,
+    /// Time spent waiting for a turn or a worker, which is no work of this pass.
+    pub queued: Duration,
     started: Instant,
 }
 
@@ -64,6 +66,7 @@ impl Pass {
         Self {
             generation: object.generation(),
             started: Instant::now(),
+            queued: Duration::ZERO,
             facts: Facts::default(),
             rivals: None,
             context,
@@ -104,7 +107,7 @@ impl Pass {
 
     /// Draws the conclusions, writes the status, tells about it. Returns when the object is to be looked at next.
     pub(crate) async fn conclude(mut self, ending: Ending) -> Requeue {
-        let took = self.started.elapsed();
+        let took = self.started.elapsed().saturating_sub(self.queued);
         let rivals = self.rivals();
         let run = Run {
             now: super::now(),
@@ -122,7 +125,11 @@ impl Pass {
         }
         self.observe(&status);
         let written = context.store.write_status(&key, &mut self.object, &status).await;
-        context.metrics.reconciled(&key, took);
+        context.metrics.reconciled(&key, took, self.queued);
+        if !context.state.is_known(&key) {
+            // It went away meanwhile, and its series with it.
+            context.metrics.forget(&key);
+        }
         match written {
             Ok(()) => {}
             Err(StoreError::Gone) => return Requeue::OnChange,
@@ -285,6 +292,16 @@ impl Pass {
 fn log_end(ending: &Ending, status: &KluctlDeploymentStatus, took: Duration) {
     let revision = status.last_attempted_revision.as_deref().unwrap_or_default();
     let failed = match ending {
+        Ending::Failed(Failure {
+            reason,
+            message,
+            outlook: Outlook::Pending | Outlook::Waiting,
+            ..
+        }) => {
+            let message = conditions::shorten_to(message, 2_000);
+            tracing::info!(reason, revision, "Waiting: {message}");
+            return;
+        }
         Ending::Failed(failure) => Some((failure.reason, &failure.message)),
         Ending::Done(_) => status
             .condition(READY)

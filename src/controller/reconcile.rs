@@ -118,6 +118,7 @@ async fn run(pass: &mut Pass, spec: &KluctlDeploymentSpec) -> Result<Done, Failu
     let Some(Ok(slot)) = slot else { return Err(interrupted()) };
     // Waiting for others is no work of this deployment.
     deadline += queued.elapsed();
+    pass.queued += queued.elapsed();
     let revision = pass.facts.revision.clone().unwrap_or_default();
     let (observer, progress) =
         RunObserver::new(context.slots.clone(), slot, cancel.clone(), revision.clone());
@@ -184,7 +185,9 @@ async fn run(pass: &mut Pass, spec: &KluctlDeploymentSpec) -> Result<Done, Failu
     }
     let acting = Box::pin(act::act(run, &rendered, &facts, actions));
     let acting = while_wanted(&context, &key, &observer, &cancel, acting);
-    pass.with_progress(progress, is_repetition(actions), acting).await
+    let done = pass.with_progress(progress, is_repetition(actions), acting).await;
+    pass.queued += observer.queued();
+    done
 }
 
 /// Reads what the deployment refers to, as soon as it is its turn. Returns also when the run's time is up.
@@ -194,10 +197,12 @@ async fn fetch_inputs(
     cancel: &CancellationToken,
 ) -> Result<(Inputs, Instant), Failure> {
     let (context, key) = (pass.context.clone(), pass.key.clone());
+    let queued = Instant::now();
     let Some(Ok(_lookup)) = context.stopping.run_until_cancelled(context.lookups.acquire()).await
     else {
         return Err(interrupted());
     };
+    pass.queued += queued.elapsed();
     let started = Instant::now();
     let deadline = pass.deadline();
     let fetching = Box::pin(fetch::fetch(&context, &key, spec, &mut pass.facts, deadline, cancel));
@@ -279,14 +284,16 @@ async fn claim(
     let target = Target { cluster_id, discriminator };
     match claims::claim(pass, &target).await? {
         Claimed::Granted => {
-            let context = &pass.context;
+            let context = pass.context.clone();
             if let Some(turn) = context.turns.try_take(&target) {
                 return Ok(Some(turn));
             }
             // Without the slot, which the other run may need to come to its end.
             observer.rests();
+            let queued = Instant::now();
             let turn = context.turns.wait_for(&target);
             let turn = context.stopping.run_until_cancelled(turn).await.ok_or_else(interrupted)?;
+            pass.queued += queued.elapsed();
             observer.resume().await;
             Ok(Some(turn))
         }

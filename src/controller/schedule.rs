@@ -82,7 +82,7 @@ pub(crate) fn after_failure(
     }
     match failure.outlook {
         Outlook::Stalled => Requeue::OnChange,
-        Outlook::Waiting => Requeue::After(waiting),
+        Outlook::Pending | Outlook::Waiting => Requeue::After(waiting),
         Outlook::Retry => Requeue::After(retry.max(SHORTEST)),
         Outlook::Backoff => Requeue::Backoff(retry.max(SHORTEST)),
         Outlook::Interrupted => Requeue::After(Duration::ZERO),

@@ -102,6 +102,11 @@ impl State {
         self.knowledge().claims.claimants(group).cloned().collect()
     }
 
+    /// Whether a deployment is there, and this controller's to reconcile.
+    pub(crate) fn is_known(&self, key: &NamespacedName) -> bool {
+        self.knowledge().index.get(key).is_some()
+    }
+
     /// All deployments known.
     pub(crate) fn keys(&self) -> BTreeSet<NamespacedName> {
         self.knowledge().index.keys().cloned().collect()
@@ -294,8 +299,8 @@ mod tests {
         Target { cluster_id: "c".into(), discriminator: "d".into() }
     }
 
-    fn bid(state: ClaimState) -> Option<Bid> {
-        Some(Bid { target: target(), state, created: "2026".into() })
+    fn bid(state: ClaimState) -> Bid {
+        Bid { target: target(), state, created: "2026".into() }
     }
 
     async fn drain(state: &State) -> Vec<String> {
@@ -313,11 +318,11 @@ mod tests {
         state.observe(&key("a"), entry());
         state.observe(&key("b"), entry());
         assert_eq!(drain(&state).await, ["a", "b"]);
-        state.observe_claim(&key("a"), bid(ClaimState::Granted));
-        state.observe_claim(&key("b"), bid(ClaimState::Refused));
+        state.observe_claim(&key("a"), Some(bid(ClaimState::Granted)));
+        state.observe_claim(&key("b"), Some(bid(ClaimState::Refused)));
         assert_eq!(drain(&state).await, ["a"]);
         assert_eq!(state.claims_on(&target()).len(), 2);
-        state.observe_claim(&key("another-shards"), bid(ClaimState::Refused));
+        state.observe_claim(&key("another-shards"), Some(bid(ClaimState::Refused)));
         assert_eq!(drain(&state).await, ["a", "b"]);
         state.observe_claim(&key("a"), None);
         assert_eq!(drain(&state).await, ["b"], "what others reconcile is theirs to wake");
@@ -329,8 +334,8 @@ mod tests {
         let brief = Duration::from_millis(5);
         state.observe(&key("a"), entry());
         let running = state.next().await;
-        state.observe_claim(&key("a"), bid(ClaimState::Granted));
-        state.observe_foreign(&key("other"), bid(ClaimState::Granted));
+        state.observe_claim(&key("a"), Some(bid(ClaimState::Granted)));
+        state.observe_foreign(&key("other"), Some(bid(ClaimState::Granted)));
         let lost = state.outdated(&running, Outdated::Lost);
         assert!(tokio::time::timeout(brief, lost).await.is_ok(), "the run goes on");
         state.done(&running, Requeue::OnChange);

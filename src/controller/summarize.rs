@@ -181,7 +181,11 @@ fn summarize_failure(
     let is_repeat = status.condition(READY).is_some_and(|ready| {
         ready.reason == failure.reason && ready.message == shorten(&failure.message)
     });
-    stamp.set(&mut status, READY, ConditionStatus::False, failure.reason, &failure.message);
+    let ready = match failure.outlook {
+        Outlook::Pending => ConditionStatus::Unknown,
+        _ => ConditionStatus::False,
+    };
+    stamp.set(&mut status, READY, ready, failure.reason, &failure.message);
     if failure.outlook == Outlook::Stalled {
         stamp.set(&mut status, STALLED, ConditionStatus::True, failure.reason, &failure.message);
         remove(&mut status, RECONCILING);
@@ -189,7 +193,7 @@ fn summarize_failure(
     } else {
         set_retrying(stamp, &mut status, &failure.message);
     }
-    let waits = failure.outlook == Outlook::Waiting;
+    let waits = matches!(failure.outlook, Outlook::Pending | Outlook::Waiting);
     let events = if is_repeat && (waits || failure.outlook == Outlook::Backoff) {
         Vec::new()
     } else {
@@ -252,6 +256,11 @@ fn summarize_done(
             .map(|outcome| command_event("prune", outcome)),
     );
     events.extend(left_behind(before.status, done));
+    let is_new_revision = before.status.last_attempted_digest != status.last_attempted_digest;
+    if done.deploy.is_none() && (was_new || is_new_revision) {
+        // A deployment would have told of them.
+        events.extend(warnings_event(facts));
+    }
     match &verdict {
         Verdict::Ready(_) => {
             let is_news = !was_ready
@@ -478,9 +487,8 @@ fn command_event(command: &str, outcome: &CommandOutcome) -> Event {
     ];
     let counts = counts.iter().filter(|(number, _)| *number > 0);
     let counts = counts.map(|(number, what)| format!(" {number} {what}."));
-    let warnings = outcome.warnings.iter().take(5).map(|warning| format!("\nwarning: {warning}"));
-    let message =
-        std::iter::once(format!("{command} succeeded.")).chain(counts).chain(warnings).collect();
+    let counts: String = counts.collect();
+    let message = format!("{command} succeeded.{counts}{}", listed_warnings(&outcome.warnings));
     Event {
         severity: Severity::Info,
         reason: reason::RECONCILIATION_SUCCEEDED,
@@ -488,6 +496,26 @@ fn command_event(command: &str, outcome: &CommandOutcome) -> Event {
         finishes: false,
         token: Token::Always,
     }
+}
+
+/// What the project's author should know of a revision that is rendered, though nothing is deployed for it.
+fn warnings_event(facts: &Facts) -> Option<Event> {
+    if facts.warnings.is_empty() {
+        return None;
+    }
+    let number = facts.warnings.len();
+    Some(Event {
+        severity: Severity::Info,
+        reason: reason::RECONCILIATION_SUCCEEDED,
+        message: format!("rendered. {number} warnings.{}", listed_warnings(&facts.warnings)),
+        finishes: false,
+        token: Token::Always,
+    })
+}
+
+/// The first few warnings, each in a line of its own.
+fn listed_warnings(warnings: &[String]) -> String {
+    warnings.iter().take(5).flat_map(|warning| ["\nwarning: ", warning]).collect()
 }
 
 /// Repeats of a failure are one piece of news as long as Ready has not been True in between.

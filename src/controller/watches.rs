@@ -424,11 +424,13 @@ async fn follow<K: Kind, S: Seen<K>>(
 
 /// The HTTP status that an error tells of.
 fn code_of(error: &watcher::Error) -> Option<u16> {
+    use kube::Error::Api;
+    use watcher::Error::{InitialListFailed, WatchError, WatchFailed, WatchStartFailed};
     match error {
-        watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
-        | watcher::Error::WatchFailed(kube::Error::Api(status)) => Some(status.code),
-        watcher::Error::WatchError(status) => Some(status.code),
+        InitialListFailed(Api(status))
+        | WatchStartFailed(Api(status))
+        | WatchFailed(Api(status))
+        | WatchError(status) => Some(status.code),
         _ => None,
     }
 }

@@ -14,8 +14,10 @@ use crate::{
 tests![
     two_owners_of_a_target_are_told_so,
     shards_never_deploy_to_one_target_both,
+    a_run_ends_when_an_object_of_the_other_api_comes,
     a_controller_with_rights_in_one_namespace_works_there,
     a_dropped_version_and_a_reinstalled_kind_are_followed,
+    a_source_of_another_namespace_wakes_a_controller_of_one_namespace,
     a_waiting_deployment_holds_no_worker,
     a_repair_does_not_wait_for_what_it_repairs,
     the_label_selector_shards,
@@ -134,6 +136,34 @@ async fn shards_never_deploy_to_one_target_both(case: &mut Case) -> Result<()> {
     Ok(())
 }
 
+async fn a_run_ends_when_an_object_of_the_other_api_comes(case: &mut Case) -> Result<()> {
+    crate::rivals::install_gitops_crd(case).await?;
+    case.start_controller(&[]).await?;
+    case.deploy_project("ours", &stuck_project(), json!({"timeout": "300s"})).await?;
+    case.wait_for("apps/v1", "Deployment", "stuck", "it", serde_json::Value::is_object).await?;
+    let ours = case
+        .wait_for(
+            "flux.kluctl.io/v1alpha1",
+            "KluctlDeployment",
+            "ours",
+            "that it waits",
+            |object| message_of(object, "Reconciling").contains("stuck"),
+        )
+        .await?;
+    let claim = &ours["status"]["claim"];
+    ensure!(claim["state"] == "Granted", "{}", ours["status"]);
+    let (version, kind) = ("gitops.kluctl.io/v1beta1", "KluctlDeployment");
+    case.apply(json!({"apiVersion": version, "kind": kind, "metadata": {"name": "theirs"}}))
+        .await?;
+    let key = json!({"clusterId": claim["clusterId"], "discriminator": claim["discriminator"]});
+    case.patch_status(version, kind, "theirs", json!({"status": {"targetKey": key}})).await?;
+    let refused = case.wait_failed("ours", "OwnershipConflict").await?;
+    let message = message_of(&refused, "OwnershipConflict");
+    ensure!(message.contains("KluctlDeployment.gitops.kluctl.io"), "{message}");
+    ensure!(refused["status"]["claim"]["state"] == "Refused", "{}", refused["status"]);
+    Ok(())
+}
+
 async fn a_controller_with_rights_in_one_namespace_works_there(case: &mut Case) -> Result<()> {
     let namespace = case.namespace.clone();
     let account =
@@ -190,8 +220,8 @@ async fn serve_external_artifacts(case: &Case, served: &str) -> Result<()> {
         .await
 }
 
-/// Makes another artifact that of the ExternalArtifact `app`.
-async fn publish(case: &Case, version: &str, value: &str, revision: &str) -> Result<()> {
+/// The status of an ExternalArtifact with a project whose ConfigMap `one` has this value.
+async fn artifact(case: &Case, value: &str, revision: &str) -> Result<serde_json::Value> {
     let manifest = crate::support::config_map("one", value);
     let mut files = TWO_CONFIG_MAPS[..2].to_vec();
     files.push(("config/one.yaml", &manifest));
@@ -201,9 +231,36 @@ async fn publish(case: &Case, version: &str, value: &str, revision: &str) -> Res
         "url": case.serve_bytes(bytes).await?, "path": "x.tar.gz",
         "lastUpdateTime": "2026-01-01T00:00:00Z",
     });
-    let version = format!("source.toolkit.fluxcd.io/{version}");
-    let status = json!({"status": {"artifact": artifact}});
-    case.patch_status(&version, "ExternalArtifact", "app", status).await
+    Ok(json!({"status": {"artifact": artifact}}))
+}
+
+async fn a_source_of_another_namespace_wakes_a_controller_of_one_namespace(
+    case: &mut Case,
+) -> Result<()> {
+    case.start_controller(&[]).await?;
+    let other = format!("{}-sources", case.namespace);
+    case.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": other}}))
+        .await?;
+    let version = "source.toolkit.fluxcd.io/v1";
+    case.apply(json!({"apiVersion": version, "kind": "ExternalArtifact",
+        "metadata": {"name": "app", "namespace": other}, "spec": {}}))
+        .await?;
+    let sources = case.api(version, "ExternalArtifact", Some(&other));
+    let publish = async |value: &str, revision: &str| {
+        let patch = kube::api::Patch::Merge(artifact(case, value, revision).await?);
+        sources.patch_status("app", &kube::api::PatchParams::default(), &patch).await?;
+        anyhow::Ok(())
+    };
+    publish("first", "v1@sha256:0001").await?;
+    let source = json!({"kind": "ExternalArtifact", "name": "app", "namespace": other});
+    let spec = json!({"args": {"namespace": case.namespace}, "sourceRef": source});
+    case.apply(case.deployment("app", spec)).await?;
+    case.wait_ready_at("app", "0001").await?;
+    // The interval is an hour, so only the watch can tell.
+    publish("second", "v2@sha256:0002").await?;
+    case.wait_ready_at("app", "0002").await?;
+    ensure!(case.config_map("one").await?["data"]["value"] == "second", "not deployed");
+    Ok(())
 }
 
 async fn a_dropped_version_and_a_reinstalled_kind_are_followed(case: &mut Case) -> Result<()> {
@@ -214,7 +271,8 @@ async fn a_dropped_version_and_a_reinstalled_kind_are_followed(case: &mut Case) 
     own.wait_ready("app").await?;
 
     serve_external_artifacts(&own, "v1old").await?;
-    publish(&own, "v1old", "second", "v2@sha256:0002").await?;
+    let status = artifact(&own, "second", "v2@sha256:0002").await?;
+    own.patch_status("source.toolkit.fluxcd.io/v1old", "ExternalArtifact", "app", status).await?;
     own.wait_ready_at("app", "0002").await?;
     ensure!(own.config_map("one").await?["data"]["value"] == "second", "not deployed");
 

@@ -18,7 +18,7 @@ tests![
 const GITOPS: &str = "gitops.kluctl.io/v1beta1";
 
 /// The other group's KluctlDeployment, as far as this controller looks at it.
-async fn install_gitops_crd(case: &Case) -> Result<()> {
+pub(crate) async fn install_gitops_crd(case: &Case) -> Result<()> {
     case.apply_cluster(json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "kluctldeployments.gitops.kluctl.io"},

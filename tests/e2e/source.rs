@@ -139,16 +139,22 @@ async fn a_source_without_an_artifact_is_waited_for_without_noise(case: &mut Cas
         |object| {
             condition(object, "Reconciling").is_some_and(|c| c["status"] == "True")
                 && message_of(object, "Reconciling").contains("artifact")
-                    | message_of(object, "Ready").contains("artifact")
+                && condition(object, "Ready").is_some_and(|c| c["status"] == "Unknown")
+                && ready_reason(object) == "SourceNotReady"
         },
     )
     .await?;
     tokio::time::sleep(Duration::from_secs(3)).await;
     let log = std::fs::read_to_string(log)?;
     ensure!(
-        !log.to_lowercase().contains("\"level\":\"error\""),
+        !log.to_lowercase().contains("\"level\":\"error\"") && !log.contains("failed"),
         "waiting is logged as an error:\n{log}"
     );
+    ensure!(log.contains("Waiting: GitRepository"), "waiting is not logged:\n{log}");
+    let events = case.api("v1", "Event", Some(&case.namespace)).list(&Default::default()).await?;
+    let warnings: Vec<_> =
+        events.items.iter().filter(|event| event.data["type"] == "Warning").collect();
+    ensure!(warnings.is_empty(), "waiting is told as a warning: {warnings:?}");
     Ok(())
 }
 

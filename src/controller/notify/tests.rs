@@ -176,7 +176,7 @@ async fn events_of_one_object_stay_in_order_and_a_full_queue_drops_without_waiti
         .collect();
     assert!(numbers.len() >= LANE_LENGTH && numbers.len() < 2000, "{}", numbers.len());
     assert!(numbers.is_sorted(), "in order");
-    assert!(metrics.text().contains(r#"kluctl_flux_events_total{result="Dropped"}"#));
+    assert!(metrics.text().contains(r#"kluctl_flux_events_total{result="dropped"}"#));
 }
 
 #[test]

@@ -19,6 +19,7 @@ use crate::api::{
 const GENERATION: i64 = 1;
 
 struct Case {
+    warnings: Vec<String>,
     spec: Value,
     status: KluctlDeploymentStatus,
     generation: i64,
@@ -33,6 +34,7 @@ struct Case {
 impl Default for Case {
     fn default() -> Self {
         Self {
+            warnings: Vec::new(),
             spec: json!({}),
             status: KluctlDeploymentStatus {
                 observed_generation: -1,
@@ -67,6 +69,7 @@ impl Case {
             cluster_id: Some("uid".to_owned()),
             objects_hash: Some(self.hash.to_owned()),
             target: Some("prod".to_owned()),
+            warnings: self.warnings.clone(),
             ..Facts::default()
         };
         let run = Run {
@@ -294,8 +297,15 @@ fn early_failures() {
             GENERATION,
         ),
         (
-            Failure::waiting(reason::ARTIFACT_FAILED, "no artifact yet"),
-            "Ready=False ArtifactFailed: no artifact yet; Reconciling=True ProgressingWithRetry: no artifact yet",
+            Failure::new(reason::SOURCE_NOT_READY, Outlook::Pending, "no artifact yet"),
+            "Ready=Unknown SourceNotReady: no artifact yet; Reconciling=True ProgressingWithRetry: no artifact yet",
+            Some(Severity::Info),
+            Requeue::After(Duration::from_secs(30)),
+            -1,
+        ),
+        (
+            Failure::waiting(reason::ARTIFACT_FAILED, "404"),
+            "Ready=False ArtifactFailed: 404; Reconciling=True ProgressingWithRetry: 404",
             Some(Severity::Info),
             Requeue::After(Duration::from_secs(30)),
             -1,
@@ -338,6 +348,16 @@ fn early_failures() {
         assert_eq!(summary.status.observed_generation, observed);
         assert_eq!(summary.status.last_deploy_result, None);
     }
+}
+
+#[test]
+fn warnings_of_a_revision_are_told_once_also_when_nothing_is_deployed() {
+    let mut first = Case { warnings: vec!["`foo` has no effect".into()], ..Case::default() };
+    first.status.last_deploy_result = Some(deployed(0, "h1"));
+    let summary = first.end(&nothing_due());
+    assert_eq!(texts(&summary)[0], "rendered. 1 warnings.\nwarning: `foo` has no effect");
+    let again = first.later(&summary, 600).end(&nothing_due());
+    assert!(texts(&again).is_empty(), "{:?}", texts(&again));
 }
 
 #[test]
