@@ -9,6 +9,10 @@ mod command;
 mod corpus;
 #[path = "differential/trees.rs"]
 mod trees;
+#[path = "differential/templates.rs"]
+mod templates;
+#[path = "differential/yaml.rs"]
+mod yaml_texts;
 
 use std::{
     path::{Path, PathBuf},

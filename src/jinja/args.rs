@@ -16,6 +16,20 @@ pub(crate) struct Args {
     pub(crate) kw: Vec<(Arc<str>, Value)>,
 }
 
+/// How Python words wrong arguments: functions written in Python have one way, those written in C several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Words {
+    Python,
+    /// Exactly one argument, no keywords.
+    One,
+    /// Counted before anything else, no keywords.
+    Counted,
+    /// Parsed, no keywords.
+    Parsed,
+    /// Parsed, keywords allowed.
+    Keywords,
+}
+
 /// Parameters of a Python function.
 #[derive(Debug)]
 pub(crate) struct Signature {
@@ -25,6 +39,7 @@ pub(crate) struct Signature {
     pub(crate) required: usize,
     /// Parameters that Jinja fills in itself; Python counts them.
     pub(crate) hidden: usize,
+    pub(crate) words: Words,
 }
 
 impl Signature {
@@ -33,7 +48,7 @@ impl Signature {
         params: &'static [&'static str],
         required: usize,
     ) -> Self {
-        Self { name, params, required, hidden: 0 }
+        Self { name, params, required, hidden: 0, words: Words::Python }
     }
 
     /// A function that gets the environment or the context as first argument.
@@ -42,7 +57,17 @@ impl Signature {
         params: &'static [&'static str],
         required: usize,
     ) -> Self {
-        Self { name, params, required, hidden: 1 }
+        Self { name, params, required, hidden: 1, words: Words::Python }
+    }
+
+    /// A function written in C; `name` is the full one, such as `str.center`.
+    pub(crate) const fn native(
+        name: &'static str,
+        params: &'static [&'static str],
+        required: usize,
+        words: Words,
+    ) -> Self {
+        Self { name, params, required, hidden: 0, words }
     }
 }
 
@@ -132,6 +157,7 @@ impl Signature {
     fn bind(&self, args: Args) -> Res<Bound> {
         let name = self.name;
         let given = args.pos.len();
+        self.check_native(&args)?;
         let mut values: Vec<Option<Value>> = args.pos.into_iter().map(Some).collect();
         values.resize(given.max(self.params.len()), None);
         for (key, value) in args.kw {
@@ -158,6 +184,33 @@ impl Signature {
             return Err(self.too_few(&missing));
         }
         Ok(Bound { values, raw: Args::default() })
+    }
+
+    /// What functions written in C refuse, in their words.
+    fn check_native(&self, args: &Args) -> Res<()> {
+        let (full, given) = (self.name, args.pos.len() + args.kw.len());
+        let short = full.rsplit('.').next().unwrap_or(full);
+        let (low, high) = (self.required, self.params.len());
+        let unknown = args.kw.iter().find(|(key, _)| !self.params.contains(&&**key));
+        let message = match self.words {
+            Words::Python => return Ok(()),
+            Words::Keywords => match unknown {
+                Some((key, _)) => format!("'{key}' is an invalid keyword argument for {short}()"),
+                None => parsed(short, low, high, given),
+            },
+            // Since Python 3.13.
+            _ if short == "replace" && args.kw.iter().all(|(key, _)| **key == *"count") => {
+                counted(short, low, high, given)
+            }
+            _ if !args.kw.is_empty() => format!("{full}() takes no keyword arguments"),
+            Words::One if given != 1 => {
+                format!("{full}() takes exactly one argument ({given} given)")
+            }
+            Words::One => String::new(),
+            Words::Counted => counted(short, low, high, given),
+            Words::Parsed => parsed(short, low, high, given),
+        };
+        if message.is_empty() { Ok(()) } else { Err(Raise::type_error(message)) }
     }
 
     fn too_many(&self, given: usize) -> Raise {
@@ -187,4 +240,27 @@ impl Signature {
             "{name}() missing {count} required positional argument{plural}: {list}"
         ))
     }
+}
+
+/// Too few or too many arguments in the words of one of Python's checks; empty when their number is right.
+fn counted(name: &str, low: usize, high: usize, given: usize) -> String {
+    let (limit, wanted) = match given {
+        _ if given < low => ("at least ", low),
+        _ if given > high => ("at most ", high),
+        _ => return String::new(),
+    };
+    let limit = if low == high { "" } else { limit };
+    let plural = if wanted == 1 { "" } else { "s" };
+    format!("{name} expected {limit}{wanted} argument{plural}, got {given}")
+}
+
+/// As [`counted`], in the words of another.
+fn parsed(name: &str, low: usize, high: usize, given: usize) -> String {
+    let (limit, wanted) = match given {
+        _ if given < low => ("at least", low),
+        _ if given > high => ("at most", high),
+        _ => return String::new(),
+    };
+    let plural = if wanted == 1 { "" } else { "s" };
+    format!("{name}() takes {limit} {wanted} argument{plural} ({given} given)")
 }

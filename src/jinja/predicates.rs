@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use num_traits::Zero;
 
-use super::args::{Bound, Function, Run, Signature};
+use super::args::{Bound, Function, Run, Signature, Words};
 use super::ast::{BinaryOp, CompareOp};
 use super::error::Res;
 use super::eval::Interp;
@@ -12,7 +12,7 @@ use super::eval::scope::Scope;
 use super::filters;
 use super::value::iter::Walk;
 use super::value::repr::to_str;
-use super::value::{Object, Value, compare, ops};
+use super::value::{Key, Object, Value, compare, ops};
 
 /// The test with this name.
 pub(crate) fn find(name: &str) -> Option<&'static Function> {
@@ -28,14 +28,33 @@ const fn one(name: &'static str, run: Run) -> Function {
     Function { name, is_type: false, signature, run }
 }
 
+/// A test that asks the environment.
+const fn registered(name: &'static str, run: Run) -> Function {
+    let signature = Some(Signature::with_environment(name, &["value"], 1));
+    Function { name, is_type: false, signature, run }
+}
+
+const CALLABLE: Function = Function {
+    name: "callable",
+    is_type: false,
+    signature: Some(Signature::native("callable", &["obj"], 1, Words::One)),
+    run: |_, _, args| Ok(is(args, is_callable)),
+};
+
 const fn two(name: &'static str, second: &'static [&'static str], run: Run) -> Function {
     let signature = Some(Signature::new(name, second, 2));
     Function { name, is_type: false, signature, run }
 }
 
+/// One of the operators of Python's module of that name.
+const fn operator(name: &'static str, run: Run) -> Function {
+    let signature = Some(Signature::native(name, &["a", "b"], 2, Words::Counted));
+    Function { name, is_type: false, signature, run }
+}
+
 macro_rules! order {
     ($name:literal, $op:expr) => {
-        two($name, &["a", "b"], |it, _, args| {
+        operator(concat!("_operator.", $name), |it, _, args| {
             compare::order($op, args.get(0), args.get(1), &it.budget).map(Value::Bool)
         })
     };
@@ -48,8 +67,8 @@ static TABLE: &[(&str, Function)] = &[
     ("odd", one("test_odd", |it, _, args| remainder_is(it, args, 1))),
     ("even", one("test_even", |it, _, args| remainder_is(it, args, 0))),
     ("divisibleby", two("test_divisibleby", &["value", "num"], divisible)),
-    ("filter", one("test_filter", |_, _, args| Ok(names(args, filters::exists)))),
-    ("test", one("test_test", |_, _, args| Ok(names(args, exists)))),
+    ("filter", registered("test_filter", |_, _, args| names(args, filters::exists))),
+    ("test", registered("test_test", |_, _, args| names(args, exists))),
     ("boolean", one("test_boolean", |_, _, args| Ok(is(args, |v| matches!(v, Value::Bool(_)))))),
     ("false", one("test_false", |_, _, args| Ok(is(args, |v| matches!(v, Value::Bool(false)))))),
     ("true", one("test_true", |_, _, args| Ok(is(args, |v| matches!(v, Value::Bool(true)))))),
@@ -78,7 +97,7 @@ static TABLE: &[(&str, Function)] = &[
         }),
     ),
     ("iterable", one("test_iterable", iterable)),
-    ("callable", one("callable", |_, _, args| Ok(is(args, is_callable)))),
+    ("callable", CALLABLE),
     ("escaped", one("test_escaped", |_, _, args| Ok(is(args, |v| matches!(v, Value::Markup(_)))))),
     (
         "in",
@@ -86,11 +105,11 @@ static TABLE: &[(&str, Function)] = &[
             ops::contains(args.get(1), args.get(0), &it.budget).map(Value::Bool)
         }),
     ),
-    ("==", two("eq", &["a", "b"], equal)),
-    ("eq", two("eq", &["a", "b"], equal)),
-    ("equalto", two("eq", &["a", "b"], equal)),
-    ("!=", two("ne", &["a", "b"], differs)),
-    ("ne", two("ne", &["a", "b"], differs)),
+    ("==", operator("_operator.eq", equal)),
+    ("eq", operator("_operator.eq", equal)),
+    ("equalto", operator("_operator.eq", equal)),
+    ("!=", operator("_operator.ne", differs)),
+    ("ne", operator("_operator.ne", differs)),
     (">", order!("gt", CompareOp::Gt)),
     ("gt", order!("gt", CompareOp::Gt)),
     ("greaterthan", order!("gt", CompareOp::Gt)),
@@ -107,8 +126,10 @@ fn is(args: &Bound, test: impl Fn(&Value) -> bool) -> Value {
     Value::Bool(test(args.get(0)))
 }
 
-fn names(args: &Bound, known: fn(&str) -> bool) -> Value {
-    Value::Bool(args.get(0).as_str().is_some_and(|name| known(name)))
+fn names(args: &Bound, known: fn(&str) -> bool) -> Res<Value> {
+    let name = args.get(0);
+    Key::new(name)?;
+    Ok(Value::Bool(name.as_str().is_some_and(|name| known(name))))
 }
 
 fn equal(it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) -> Res<Value> {

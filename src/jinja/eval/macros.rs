@@ -56,9 +56,11 @@ impl Interp<'_> {
     ) -> Res<Value> {
         let def = &value.def;
         let scope = value.scope.captured();
+        // Wrong arguments are the caller's mistake, in the caller's line.
+        let missing = bind_arguments(def, &scope, args)?;
         let before = scope.ctx.autoescape.replace(value.escapes);
         let text = self.nested(|it| {
-            let result = it.run_macro(value, &scope, args);
+            let result = it.run_macro(value, &scope, missing);
             Self::leave(result, &value.scope.template, def.pos)
         });
         scope.ctx.autoescape.set(before);
@@ -66,9 +68,13 @@ impl Interp<'_> {
         Ok(captured_value(text, escapes))
     }
 
-    fn run_macro(&mut self, value: &MacroValue, scope: &Rc<Scope>, args: Args) -> Res<String> {
+    fn run_macro(
+        &mut self,
+        value: &MacroValue,
+        scope: &Rc<Scope>,
+        missing: Vec<usize>,
+    ) -> Res<String> {
         let def = &value.def;
-        let missing = bind_arguments(def, scope, args)?;
         for index in missing {
             let name = &def.params[index];
             let first_default = def.params.len() - def.defaults.len();

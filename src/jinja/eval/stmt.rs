@@ -68,6 +68,13 @@ impl Interp<'_> {
                 let text = self.capture(&inner, body)?;
                 let text = captured_value(text, scope.ctx.autoescape.get());
                 let value = self.filter_text(&inner, filter, text)?;
+                if value.as_str().is_none() {
+                    let name = value.type_name();
+                    let message = format!(
+                        "the filters of a filter block must give text: expected str instance, {name} found"
+                    );
+                    return Err(Raise::type_error(message).at_pos(filter.pos));
+                }
                 self.print_value(scope, &value, out)?;
             }
             StmtKind::Block(block) => self.exec_block(scope, block, out)?,

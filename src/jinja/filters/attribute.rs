@@ -83,9 +83,11 @@ pub(crate) fn multi(attribute: Option<&Value>) -> Res<Vec<Getter>> {
 
 /// `value|attr("name")`: the attribute, never the element.
 pub(super) fn attr(_it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) -> Res<Value> {
-    let (value, name) = (args.get(0), args.get(1));
-    let Some(name) = name.as_str() else {
-        return Err(Raise::type_error("attribute name must be string"));
+    let (value, name_value) = (args.get(0), args.get(1));
+    let Some(name) = name_value.as_str() else {
+        name_value.require()?;
+        let kind = name_value.type_name();
+        return Err(Raise::type_error(format!("attribute name must be string, not '{kind}'")));
     };
     if let Value::Dict(_) = value
         && !crate::jinja::methods::exists(value, name)

@@ -148,7 +148,10 @@ pub(super) fn xmlattr(it: &mut Interp<'_>, scope: &Rc<Scope>, args: &Bound) -> R
 
 pub(super) fn tojson(it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) -> Res<Value> {
     let indent = match args.optional(1) {
-        Some(value) => Some(json::indentation(value)?),
+        Some(value) => {
+            value.require()?;
+            Some(json::indentation(value)?)
+        }
         None => None,
     };
     let text = json::dump(args.get(0), indent.as_deref(), true, &it.budget)?;

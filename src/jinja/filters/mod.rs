@@ -11,7 +11,7 @@ mod text;
 mod urlize;
 pub(super) mod wrap;
 
-use super::args::{Function, Run, Signature};
+use super::args::{Function, Run, Signature, Words};
 use super::kluctl::filters as kluctl;
 
 pub(super) use sequence::collect as elements_of;
@@ -45,6 +45,12 @@ const fn with_env(
     Function { name, is_type: false, signature, run }
 }
 
+/// One of Python's built-in functions of one argument.
+const fn builtin(name: &'static str, params: &'static [&'static str], run: Run) -> Function {
+    let signature = Some(Signature::native(name, params, 1, Words::One));
+    Function { name, is_type: false, signature, run }
+}
+
 const fn raw(name: &'static str, run: Run) -> Function {
     Function { name, is_type: false, signature: None, run }
 }
@@ -53,7 +59,7 @@ static TABLE: &[(&str, Function)] = &[
     ("default", plain("do_default", &["value", "default_value", "boolean"], 1, select::default)),
     ("to_yaml", plain("to_yaml", &["obj"], 1, kluctl::to_yaml)),
     ("indent", plain("do_indent", &["s", "width", "first", "blank"], 1, text::indent)),
-    ("length", plain("len", &["obj"], 1, sequence::length)),
+    ("length", builtin("len", &["obj"], sequence::length)),
     ("join", with_env("sync_do_join", &["value", "d", "attribute"], 1, sequence::join)),
     ("lower", plain("do_lower", &["s"], 1, text::lower)),
     ("upper", plain("do_upper", &["s"], 1, text::upper)),
@@ -66,12 +72,12 @@ static TABLE: &[(&str, Function)] = &[
     ("reject", raw("sync_do_reject", select::reject)),
     ("selectattr", raw("sync_do_selectattr", select::selectattr)),
     ("rejectattr", raw("sync_do_rejectattr", select::rejectattr)),
-    ("abs", plain("abs", &["x"], 1, numeric::abs)),
+    ("abs", builtin("abs", &["x"], numeric::abs)),
     ("attr", with_env("do_attr", &["obj", "name"], 2, attribute::attr)),
-    ("batch", plain("sync_do_batch", &["value", "linecount", "fill_with"], 2, sequence::batch)),
+    ("batch", plain("do_batch", &["value", "linecount", "fill_with"], 2, sequence::batch)),
     ("capitalize", plain("do_capitalize", &["s"], 1, text::capitalize)),
     ("center", plain("do_center", &["value", "width"], 1, text::center)),
-    ("count", plain("len", &["obj"], 1, sequence::length)),
+    ("count", builtin("len", &["obj"], sequence::length)),
     ("d", plain("do_default", &["value", "default_value", "boolean"], 1, select::default)),
     (
         "dictsort",

@@ -13,7 +13,7 @@ use crate::jinja::eval::scope::Scope;
 use crate::jinja::value::{Key, Tuple, Value, compare};
 
 pub(super) fn sort(it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) -> Res<Value> {
-    let (reverse, case_sensitive) = (args.flag(1)?, args.flag(2)?);
+    let (reverse, case_sensitive) = (args.int(1, 0)? != 0, args.flag(2)?);
     let getters = multi(args.optional(3))?;
     let mut keyed = Vec::new();
     for item in collect(it, args.get(0))? {
@@ -21,15 +21,8 @@ pub(super) fn sort(it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) -> Res
         for getter in &getters {
             keys.push(getter.key(it, &item, case_sensitive)?);
         }
-        let key = match keys.pop() {
-            Some(only) if keys.is_empty() => only,
-            Some(last) => {
-                keys.push(last);
-                Value::list(keys)
-            }
-            None => Value::None,
-        };
-        keyed.push((key, item));
+        // As lists, of which equal elements need no order.
+        keyed.push((Value::list(keys), item));
     }
     let sorted = compare::sort(keyed, reverse, &it.budget)?;
     Ok(Value::list(sorted.into_iter().map(|(_, item)| item).collect()))
@@ -45,7 +38,7 @@ pub(super) fn dictsort(it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) ->
             return Err(Raise::new("FilterArgumentError", message));
         }
     };
-    let (case_sensitive, reverse) = (args.flag(1)?, args.flag(3)?);
+    let case_sensitive = args.flag(1)?;
     let Value::Dict(dict) = args.get(0) else {
         args.get(0).require()?;
         let name = args.get(0).type_name();
@@ -63,7 +56,7 @@ pub(super) fn dictsort(it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) ->
             (sort_key, Value::tuple(vec![key, value]))
         })
         .collect();
-    let sorted = compare::sort(keyed, reverse, &it.budget)?;
+    let sorted = compare::sort(keyed, args.int(3, 0)? != 0, &it.budget)?;
     Ok(Value::list(sorted.into_iter().map(|(_, item)| item).collect()))
 }
 

@@ -115,11 +115,12 @@ pub(super) fn indent(it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) -> R
     let Some(text) = value.as_str() else {
         value.require()?;
         let name = value.type_name();
-        return Err(Raise::type_error(if matches!(value, Value::List(_)) {
-            "'list' object has no attribute 'splitlines'".to_owned()
+        return Err(if matches!(value, Value::List(_)) {
+            Raise::new("AttributeError", "'list' object has no attribute 'splitlines'")
         } else {
-            format!("unsupported operand type(s) for +=: '{name}' and 'str'")
-        }));
+            let message = format!("unsupported operand type(s) for +=: '{name}' and 'str'");
+            Raise::type_error(message)
+        });
     };
     let text = format!("{text}\n");
     let lines = methods::split_lines(&text, false);

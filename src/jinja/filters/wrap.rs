@@ -44,7 +44,8 @@ pub(crate) fn wrap(text: &str, width: usize, breaks: Breaks) -> Vec<String> {
             && let Some(chunk) = chunks.pop()
         {
             if breaks.long_words {
-                let mut room = width.saturating_sub(length).max(1);
+                // Without room, as in Python, an empty piece ends the line and keeps its last space.
+                let mut room = if width == 0 { 1 } else { width.saturating_sub(length) };
                 if breaks.hyphens
                     && chunk.len() > room
                     && let Some(hyphen) = chunk[..room].iter().rposition(|c| *c == '-')

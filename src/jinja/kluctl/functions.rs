@@ -39,8 +39,7 @@ pub(super) fn render_text(
 ) -> Res<Value> {
     let Some(text) = text.as_str() else {
         text.require()?;
-        let name = text.type_name();
-        return Err(Raise::type_error(format!("can only render a string, not '{name}'")));
+        return Err(Raise::type_error("Can't compile non template nodes"));
     };
     let label = format!("<text rendered in {}>", scope.template.name);
     let template = it.env.compile(&label, false, text, it.has_deep_stack())?;

@@ -77,7 +77,7 @@ impl Writer<'_> {
                 self.mapping(Rc::as_ptr(dict).cast::<()>() as usize, &pairs)?;
             }
             other => {
-                let name = other.type_name();
+                let name = other.type_name().rsplit('.').next().unwrap_or_default();
                 return Err(Raise::type_error(format!(
                     "Object of type {name} is not JSON serializable"
                 )));

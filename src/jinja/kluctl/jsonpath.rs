@@ -38,6 +38,10 @@ pub(super) fn find(layer: &Rc<Layer>, path: &Value, budget: &Budget) -> Res<Opti
             return Err(Raise::type_error(format!("a path must be a string, not '{name}'")));
         }
     };
+    if text.starts_with('.') && !text.starts_with("..") {
+        let message = format!("Invalid json path '{text}'. Error=it starts with a dot");
+        return Err(Raise::new("Exception", message));
+    }
     let mut nodes = vec![Node::Root(Rc::clone(layer))];
     for step in parse(&text)? {
         let mut next = Vec::new();

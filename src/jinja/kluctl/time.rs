@@ -113,6 +113,9 @@ impl SimpleTime {
         let micros = match microseconds {
             Value::Int(value) => *value,
             Value::Bool(value) => i64::from(*value),
+            Value::Big(_) => {
+                return Err(Raise::new("OverflowError", "date value out of range"));
+            }
             #[expect(clippy::cast_possible_truncation, reason = "saturates; checked below")]
             Value::Float(value) => value.round_ties_even() as i64,
             other => {
@@ -129,8 +132,8 @@ impl SimpleTime {
             .map(SignedDuration::from_micros)
             .and_then(|delta| moment.wall.checked_add(delta).ok());
         match shifted {
-            Some(wall) => moment.wall = wall,
-            None => return Err(Raise::new("OverflowError", "date value out of range")),
+            Some(wall) if wall.year() > 0 => moment.wall = wall,
+            _ => return Err(Raise::new("OverflowError", "date value out of range")),
         }
         Ok(())
     }

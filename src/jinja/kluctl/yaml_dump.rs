@@ -136,7 +136,7 @@ impl Dumper<'_> {
             Value::Bool(value) => plain(if *value { "true" } else { "false" }),
             Value::Int(_) | Value::Big(_) => plain(&to_str(value, self.budget)?),
             Value::Float(value) => plain(&float_text(*value)),
-            Value::Str(text) | Value::Markup(text) => Ok((text.to_string(), text_wish(text))),
+            Value::Str(text) => Ok((text.to_string(), text_wish(text))),
             Value::Object(object) => match &**object {
                 Object::Date(_) | Object::DateTime(_) => plain(&object.to_text()),
                 _ => Err(self.unknown(value)),

@@ -19,6 +19,16 @@ const MAX_DEPTH: usize = 100;
 /// The only document of a text; nothing gives `none`.
 pub(super) fn load(text: &str, budget: &Budget) -> Res<Value> {
     budget.bytes(text.len())?;
+    if let Some((at, c)) = text.chars().enumerate().find(|(_, c)| is_control(*c)) {
+        return Err(Raise::new(
+            "ReaderError",
+            format!(
+                "unacceptable character #x{:04x}: special characters are not allowed\n  \
+                 in \"<unicode string>\", position {at}",
+                u32::from(c)
+            ),
+        ));
+    }
     let mut loader = Loader { parser: Parser::new_from_str(text), anchors: HashMap::new(), budget };
     let mut result = None;
     loop {
@@ -34,6 +44,12 @@ pub(super) fn load(text: &str, budget: &Budget) -> Res<Value> {
             _ => {}
         }
     }
+}
+
+/// Characters that YAML does not allow in a text.
+fn is_control(c: char) -> bool {
+    let allowed = matches!(c, '\t' | '\n' | '\r' | '\u{85}');
+    (c.is_control() && !allowed) || matches!(c, '\u{FFFE}' | '\u{FFFF}')
 }
 
 fn error(message: &str, mark: Marker) -> Raise {

@@ -123,6 +123,9 @@ fn pop(list: &ListRef, args: &Args) -> Res<Value> {
 
 fn sort(it: &mut Interp<'_>, scope: &Rc<Scope>, list: &ListRef, args: Args) -> Res<()> {
     const SIGNATURE: Signature = Signature::new("sort", &["key", "reverse"], 0);
+    if !args.pos.is_empty() {
+        return Err(Raise::type_error("sort() takes no positional arguments"));
+    }
     let bound = args.bind(Some(&SIGNATURE))?;
     let mut keyed = Vec::new();
     for item in list.to_vec() {

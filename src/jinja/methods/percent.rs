@@ -10,7 +10,7 @@ use crate::jinja::error::{Raise, Res};
 use crate::jinja::filters::html::{escape_text, escape_value};
 use crate::jinja::value::index::wrap;
 use crate::jinja::value::number::{Num, to_float, truncate};
-use crate::jinja::value::repr::{repr, to_str};
+use crate::jinja::value::repr::{ascii, repr, to_str};
 use crate::jinja::value::{Budget, Value, char_count};
 
 #[expect(clippy::struct_excessive_bools, reason = "the flags of a directive")]
@@ -40,7 +40,7 @@ pub(crate) fn format(template: &Value, values: &Value, budget: &Budget) -> Res<V
     let mut rest = &*text;
     while let Some(index) = rest.find('%') {
         out.push_str(&rest[..index]);
-        let at = text.len() - rest.len() + index;
+        let at = char_count(&text[..text.len() - rest.len() + index]);
         rest = formatter.directive(&rest[index + 1..], at, &mut out)?;
         budget.size(out.len())?;
     }
@@ -54,7 +54,11 @@ impl Formatter<'_> {
     fn finish(&self) -> Res<()> {
         let left_over = match self.values {
             Value::Tuple(tuple) => self.next < tuple.items.len(),
-            Value::Dict(_) | Value::List(_) | Value::Undefined(_) => false,
+            Value::Dict(_)
+            | Value::List(_)
+            | Value::Range(_)
+            | Value::Bytes(_)
+            | Value::Undefined(_) => false,
             _ => self.next == 0 && !self.used_mapping,
         };
         if left_over {
@@ -90,12 +94,12 @@ impl Formatter<'_> {
         let mut rest = text;
         let mut mapped = None;
         if let Some(inner) = rest.strip_prefix('(') {
-            let Some(end) = closing(inner) else {
-                return Err(Raise::value_error("incomplete format key"));
-            };
             let Value::Dict(dict) = self.values else {
                 self.values.require()?;
                 return Err(Raise::type_error("format requires a mapping"));
+            };
+            let Some(end) = closing(inner) else {
+                return Err(Raise::value_error("incomplete format key"));
             };
             let key = &inner[..end];
             self.used_mapping = true;
@@ -144,6 +148,7 @@ impl Formatter<'_> {
             None if "srdiuoxXeEfFgGca".contains(kind) => self.take()?,
             None => Value::None,
         };
+        let at = at + 1 + char_count(&text[..text.len() - rest.len()]);
         let (head, body, numeric) = self.convert(kind, &value, precision, &flags, at)?;
         push_padded(out, &head, &body, width, &flags, numeric);
         Ok(after)
@@ -163,6 +168,7 @@ impl Formatter<'_> {
                 let text = match kind {
                     's' if self.safe => escape_value(value, self.budget)?,
                     's' => to_str(value, self.budget)?,
+                    'a' if !self.safe => ascii(&repr(value, self.budget)?).into(),
                     _ if self.safe => escape_text(&repr(value, self.budget)?).into(),
                     _ => repr(value, self.budget)?.into(),
                 };
@@ -201,9 +207,8 @@ impl Formatter<'_> {
             }
             other => {
                 let code = u32::from(other);
-                let index = at + 1;
                 Err(Raise::value_error(format!(
-                    "unsupported format character '{other}' (0x{code:x}) at index {index}"
+                    "unsupported format character '{other}' (0x{code:x}) at index {at}"
                 )))
             }
         }

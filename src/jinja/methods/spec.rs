@@ -62,21 +62,28 @@ impl Spec {
             }
             at += 1;
         }
-        let number = |at: &mut usize| -> Option<usize> {
+        let number = |at: &mut usize| -> Res<Option<usize>> {
             let start = *at;
             while chars.get(*at).is_some_and(char::is_ascii_digit) {
                 *at += 1;
             }
-            chars[start..*at].iter().collect::<String>().parse().ok()
+            if start == *at {
+                return Ok(None);
+            }
+            let digits: String = chars[start..*at].iter().collect();
+            match digits.parse() {
+                Ok(number) if i64::try_from(number).is_ok() => Ok(Some(number)),
+                _ => Err(Raise::value_error("Too many decimal digits in format string")),
+            }
         };
-        spec.width = number(&mut at).unwrap_or(0);
+        spec.width = number(&mut at)?.unwrap_or(0);
         if let Some(grouping) = chars.get(at).filter(|c| ",_".contains(**c)) {
             spec.grouping = Some(*grouping);
             at += 1;
         }
         if chars.get(at) == Some(&'.') {
             at += 1;
-            spec.precision = number(&mut at);
+            spec.precision = number(&mut at)?;
             if spec.precision.is_none() {
                 return Err(Raise::value_error("Format specifier missing precision"));
             }

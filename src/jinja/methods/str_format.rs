@@ -9,7 +9,7 @@ use crate::jinja::eval::Interp;
 use crate::jinja::eval::access::get_attribute;
 use crate::jinja::filters::html::escape_value;
 use crate::jinja::value::index::{item, wrap};
-use crate::jinja::value::repr::{repr, str_repr, to_str};
+use crate::jinja::value::repr::{ascii, repr, str_repr, to_str};
 use crate::jinja::value::{Dict, Value};
 
 pub(super) fn call(
@@ -83,9 +83,10 @@ impl Fields {
         match conversion {
             None => {}
             Some('s') => value = Value::Str(to_str(&value, &it.budget)?),
-            Some('r' | 'a') => value = Value::str(repr(&value, &it.budget)?),
+            Some('r') => value = Value::str(repr(&value, &it.budget)?),
+            Some('a') => value = Value::str(ascii(&repr(&value, &it.budget)?)),
             Some(other) => {
-                let message = format!("Unknown conversion specifier '{other}'");
+                let message = format!("Unknown conversion specifier {other}");
                 return Err(Raise::value_error(message));
             }
         }

@@ -344,7 +344,12 @@ impl Parser {
             if !params.is_empty() {
                 self.expect_op(",")?;
             }
+            let pos = self.pos();
             let (name, _) = self.expect_name()?;
+            if params.contains(&name) {
+                let message = format!("duplicate argument '{name}' in function definition");
+                return Err(Raise::new("SyntaxError", message).at_pos(pos));
+            }
             if self.skip_op("=") {
                 defaults.push(self.parse_expression()?);
             } else if !defaults.is_empty() {

@@ -73,10 +73,9 @@ fn nested_equals(left: &Value, right: &Value, budget: &Budget, depth: usize) -> 
             let same_start = a.len() == 0 || a.start == b.start;
             Ok(a.len() == b.len() && same_start && (a.len() < 2 || a.step == b.step))
         }
-        (Value::Object(a), Value::Object(b)) => match a.compare(b) {
-            Some(order) => Ok(order? == Ordering::Equal),
-            None => Ok(left.is_same(right)),
-        },
+        (Value::Object(a), Value::Object(b)) if a.compare(b).is_some() => {
+            Ok(a.compare(b).unwrap_or(Ok(Ordering::Equal))? == Ordering::Equal)
+        }
         (Value::Object(object), _) | (_, Value::Object(object)) if object.refuses_comparison() => {
             Err(Raise::value_error("value is not a SimpleTime"))
         }
@@ -147,10 +146,9 @@ fn nested_order(
             (Value::Tuple(a), Value::Tuple(b)) => {
                 return sequences(op, &a.items, &b.items, budget, depth);
             }
-            (Value::Object(a), Value::Object(b)) => match a.compare(b) {
-                Some(ordering) => ordering?,
-                None => return Err(unorderable(op, left, right)),
-            },
+            (Value::Object(a), Value::Object(b)) if a.compare(b).is_some() => {
+                a.compare(b).unwrap_or(Ok(Ordering::Equal))?
+            }
             (Value::Object(object), _) | (_, Value::Object(object))
                 if object.refuses_comparison() =>
             {

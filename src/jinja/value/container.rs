@@ -339,6 +339,9 @@ impl Key {
                 Key::Text("range", format!("{} {} {}", range.start, range.stop, range.step))
             }
             Value::Undefined(undefined) => return undefined.raise(),
+            Value::Object(object) if matches!(**object, super::Object::Time(_)) => {
+                return Err(Raise::type_error("unhashable type: 'SimpleTime'"));
+            }
             Value::Object(object) => match object.key_text() {
                 Some(text) => Key::Text(object.type_name(), text),
                 None => Key::Identity(Rc::as_ptr(object).cast::<()>() as usize),

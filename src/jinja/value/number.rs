@@ -134,7 +134,7 @@ fn big_arithmetic(op: BinaryOp, left: &Num, right: &Num, budget: &Budget) -> Res
             if b.is_zero() {
                 return Err(zero_division("division by zero"));
             }
-            Value::Float(left.to_f64()? / right.to_f64()?)
+            Value::Float(true_quotient(&a, &b)?)
         }
         BinaryOp::FloorDiv | BinaryOp::Mod if b.is_zero() => {
             return Err(zero_division(if op == BinaryOp::Mod {
@@ -162,6 +162,27 @@ fn big_arithmetic(op: BinaryOp, left: &Num, right: &Num, budget: &Budget) -> Res
             }
         }
     })
+}
+
+/// `a / b`, rounded once, as Python divides integers of any size.
+fn true_quotient(a: &BigInt, b: &BigInt) -> Res<f64> {
+    const ENOUGH: u64 = 66;
+    let shift = (ENOUGH + b.bits()).saturating_sub(a.bits());
+    let (quotient, rest) = {
+        let scaled: BigInt = a.abs() << shift;
+        (&scaled / b.abs(), &scaled % b.abs())
+    };
+    let sticky = if rest.is_zero() { quotient } else { quotient | BigInt::from(1) };
+    let float = sticky.to_f64().unwrap_or(f64::INFINITY);
+    // In two steps: the power of two alone may be too small for a float.
+    let half = i32::try_from(shift / 2).unwrap_or(i32::MAX);
+    let other = i32::try_from(shift - shift / 2).unwrap_or(i32::MAX);
+    let float = float * 2_f64.powi(-half) * 2_f64.powi(-other);
+    if float.is_infinite() {
+        let message = "integer division result too large for a float";
+        return Err(Raise::new("OverflowError", message));
+    }
+    Ok(if a.is_negative() == b.is_negative() { float } else { -float })
 }
 
 fn check_bits(bits: u64, budget: &Budget) -> Res<()> {

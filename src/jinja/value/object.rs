@@ -90,22 +90,22 @@ impl Object {
             Object::Cycler(_) => "Cycler",
             Object::Joiner(_) => "Joiner",
             Object::Time(_) => "SimpleTime",
-            Object::Date(_) => "date",
-            Object::DateTime(_) => "datetime",
+            Object::Date(_) => "datetime.date",
+            Object::DateTime(_) => "datetime.datetime",
         }
     }
 
     /// Module of the type as messages show it, with its dot.
     pub(crate) fn module(&self) -> &'static str {
         match self {
-            Object::Function(_) | Object::Method(..) => "",
+            // The types of the library name their module themselves.
+            Object::Function(_) | Object::Method(..) | Object::Date(_) | Object::DateTime(_) => "",
             Object::Macro(_) | Object::Loop(_) | Object::SelfRef(_) | Object::Block(_) => {
                 "jinja2.runtime."
             }
             Object::Module(_) => "jinja2.environment.",
             Object::Cycler(_) | Object::Joiner(_) => "jinja2.utils.",
             Object::Time(_) => "go_jinja2.ext.time_ext.",
-            Object::Date(_) | Object::DateTime(_) => "datetime.",
         }
     }
 

@@ -204,6 +204,11 @@ pub(crate) fn contains(container: &Value, needle: &Value, budget: &Budget) -> Re
         Value::Dict(dict) | Value::View(super::View::Keys, dict) => {
             Ok(dict.contains(&Key::new(needle)?))
         }
+        Value::Bytes(_) if !matches!(needle, Value::Int(_) | Value::Bool(_) | Value::Bytes(_)) => {
+            needle.require()?;
+            let name = needle.type_name();
+            Err(Raise::type_error(format!("a bytes-like object is required, not '{name}'")))
+        }
         Value::None
         | Value::Bool(_)
         | Value::Int(_)

@@ -251,3 +251,17 @@ impl Writer<'_> {
         self.guarded(0, "", |writer| writer.sequence("([", &items, "])"))
     }
 }
+
+/// A character as Python escapes it.
+pub(crate) fn escaped(c: char) -> String {
+    match u32::from(c) {
+        code @ ..=0xff => format!("\\x{code:02x}"),
+        code @ ..=0xffff => format!("\\u{code:04x}"),
+        code => format!("\\U{code:08x}"),
+    }
+}
+
+/// `ascii(text)` of a text that is a representation already.
+pub(crate) fn ascii(text: &str) -> String {
+    text.chars().map(|c| if c.is_ascii() { c.to_string() } else { escaped(c) }).collect()
+}

@@ -1,0 +1,204 @@
+//! Compares templates with Python's Jinja2: some thousand probes, each rendered by both.
+//!
+//! `hack/jinja-probes/record --all` makes the probes and their results with the real packages, which it installs into a cache
+//! when they are missing; without them the test fails. Of the generated probes every fourth is taken, or every Nth with
+//! `JINJA_PROBES_EVERY`. `JINJA_PROBES` may name a file with the recorder's output instead. Output, kind of
+//! error, message, file and line must be equal, except where `jinja/deviations.txt` says why not, and except for the words
+//! of at most three in a hundred, which misuse Python's own types.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::Arc,
+};
+
+use flux_kluctl_controller::{
+    jinja::{Environment, JinjaError, Loader, Options, Vars},
+    tree,
+};
+use serde::Deserialize;
+use serde_json::Value;
+
+#[derive(Deserialize)]
+struct Probe {
+    name: String,
+    template: String,
+    files: BTreeMap<String, String>,
+    result: Recorded,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+struct Recorded {
+    output: Option<String>,
+    error: Option<String>,
+    message: Option<String>,
+    line: Option<usize>,
+    file: Option<String>,
+}
+
+/// The files of a probe on top of a directory.
+struct Files {
+    directory: PathBuf,
+    own: BTreeMap<String, String>,
+}
+
+impl Loader for Files {
+    fn resolve(&self, name: &str, parent: Option<&str>) -> Result<Option<String>, String> {
+        let relative = name.starts_with("./") || name.starts_with("../");
+        let dir = parent.filter(|_| relative).map_or("", tree::parent);
+        if !relative && name.split('/').any(|part| part == "..") {
+            return Ok(None);
+        }
+        let Ok(path) = tree::join(dir, name) else { return Ok(None) };
+        let found = self.own.contains_key(&path) || self.directory.join(&path).is_file();
+        Ok(found.then_some(path))
+    }
+
+    fn read(&self, id: &str) -> Result<Arc<[u8]>, String> {
+        if let Some(own) = self.own.get(id) {
+            return Ok(Arc::from(own.as_bytes()));
+        }
+        let bytes = fs::read(self.directory.join(id)).map_err(|error| error.to_string())?;
+        Ok(Arc::from(bytes))
+    }
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn data() -> PathBuf {
+    root().join("tests/differential/jinja")
+}
+
+/// What Python made of all probes; the first line names its version.
+fn recorded() -> String {
+    if let Some(file) = std::env::var_os("JINJA_PROBES") {
+        return fs::read_to_string(file).expect("JINJA_PROBES names a file");
+    }
+    let program = root().join("hack/jinja-probes/record");
+    let every = std::env::var("JINJA_PROBES_EVERY").unwrap_or_else(|_| "4".to_owned());
+    let output = Command::new(program)
+        .args(["--all", "--every", &every])
+        .output()
+        .expect("the recorder starts");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "the probes cannot be recorded:\n{message}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Our result in the recorder's form.
+fn ours(probe: &Probe, vars: &Vars, options: &Options) -> Recorded {
+    let files = Files { directory: data().join("files"), own: probe.files.clone() };
+    let environment = Environment::new(Arc::new(files), options.clone());
+    match environment.render_string("<template>", &probe.template, vars) {
+        Ok(output) => Recorded { output: Some(output), ..failure(None) },
+        Err(error) => failure(Some(&error)),
+    }
+}
+
+fn failure(error: Option<&JinjaError>) -> Recorded {
+    // How deep Python recurses, and where it stops, is nobody's business.
+    let detailed = error.filter(|error| error.kind != "RecursionError");
+    let template = detailed.map(|error| error.template.to_string());
+    Recorded {
+        output: None,
+        error: error.map(|error| error.kind.to_owned()),
+        message: detailed.map(|error| error.message.clone()),
+        line: detailed.and_then(|error| error.position).map(|position| position.line),
+        file: template.filter(|template| !template.starts_with('<')),
+    }
+}
+
+/// Whether our result is the recorded one. Python words its own messages differently from version to version; those of the
+/// version that the written probes were recorded with are compared to the letter.
+fn agree(theirs: &Recorded, ours: &Recorded, same_python: bool) -> bool {
+    let own_words = theirs.error.as_deref().is_some_and(|kind| !kind.starts_with("Template"));
+    let message_agrees = theirs.message == ours.message || (own_words && !same_python);
+    theirs.output == ours.output
+        && theirs.error == ours.error
+        && message_agrees
+        && places_agree(theirs, ours)
+}
+
+fn places_agree(theirs: &Recorded, ours: &Recorded) -> bool {
+    theirs.line.is_none() || (theirs.line == ours.line && theirs.file == ours.file)
+}
+
+/// Whether both refuse the template in the same line, only in other words than Python has for the misuse of one of its own
+/// types or functions. Jinja2's own errors, and undefined values, are not among these.
+fn refused_in_other_words(probe: &Probe, ours: &Recorded) -> bool {
+    let theirs = &probe.result;
+    let (Some(kind), Some(own_kind)) = (theirs.error.as_deref(), ours.error.as_deref()) else {
+        return false;
+    };
+    // The code that Jinja2 makes for `with` belongs to the line of the statement before it.
+    let line_of_with = probe.template.contains(" with ")
+        && theirs == &Recorded { line: theirs.line, ..ours.clone() };
+    // What Jinja2 fails to compile, because it computes constants too early or names a variable twice, has no line.
+    let while_compiling = theirs.line.is_none() && !kind.starts_with("Template");
+    let of_python = !kind.starts_with("Template") && (kind != "UndefinedError" || own_kind == kind);
+    line_of_with || while_compiling || (of_python && places_agree(theirs, ours))
+}
+
+#[test]
+fn templates_give_what_python_gives() {
+    let recorded = recorded();
+    let mut lines = recorded.lines();
+    let head: Value = serde_json::from_str(lines.next().unwrap()).unwrap();
+    let same_python = head["python"] == "3.11";
+    let context = fs::read_to_string(data().join("context.json")).unwrap();
+    let vars = Vars::new(&serde_json::from_str(&context).unwrap());
+    let options = Options::new(jiff::Timestamp::UNIX_EPOCH);
+    let deviations = fs::read_to_string(data().join("deviations.txt")).unwrap();
+    let (patterns, deviations): (Vec<&str>, Vec<&str>) =
+        deviations.lines().partition(|line| line.starts_with("~ "));
+    let deviations: BTreeSet<&str> = deviations.into_iter().collect();
+    let patterns: Vec<regex::Regex> =
+        patterns.iter().map(|line| regex::Regex::new(&line[2..]).unwrap()).collect();
+    let written = fs::read_to_string(data().join("results.json")).unwrap();
+    let written: BTreeMap<String, Recorded> = serde_json::from_str(&written).unwrap();
+
+    let (mut count, mut seen, mut problems, mut other_words) = (0, 0, 0, 0);
+    let mut report = String::new();
+    for line in lines {
+        let probe: Probe = serde_json::from_str(line).unwrap();
+        count += 1;
+        let theirs = &probe.result;
+        if let Some(committed) = written.get(&probe.name) {
+            seen += 1;
+            if !agree(theirs, committed, same_python) {
+                problems += 1;
+                writeln!(report, "{}\n  recorded {committed:?}\n  now      {theirs:?}", probe.name)
+                    .unwrap();
+            }
+        }
+        let ours = ours(&probe, &vars, &options);
+        let is_written = written.contains_key(&probe.name);
+        let mut agree = agree(theirs, &ours, same_python);
+        if !agree && !is_written && refused_in_other_words(&probe, &ours) {
+            other_words += 1;
+            agree = true;
+        }
+        // A pattern covers families of probes, of which some agree.
+        let covered = patterns.iter().any(|pattern| pattern.is_match(&probe.name));
+        if agree == deviations.contains(probe.name.as_str()) && !(covered && !agree) {
+            problems += 1;
+            let template = &probe.template;
+            writeln!(
+                report,
+                "{}\n  {template:?}\n  python {theirs:?}\n  ours   {ours:?}",
+                probe.name
+            )
+            .unwrap();
+        }
+    }
+    assert_eq!(seen, written.len(), "results.json has probes that are gone: record them again");
+    assert!(report.is_empty(), "{problems} of {count} probes:\n{report}");
+    assert!(count > 5000, "only {count} probes");
+    let allowed = count * 3 / 100;
+    assert!(other_words < allowed, "{other_words} of {count} are refused in other words");
+}
