@@ -7,10 +7,10 @@
 mod command;
 #[path = "differential/corpus.rs"]
 mod corpus;
-#[path = "differential/trees.rs"]
-mod trees;
 #[path = "differential/templates.rs"]
 mod templates;
+#[path = "differential/trees.rs"]
+mod trees;
 #[path = "differential/yaml.rs"]
 mod yaml_texts;
 

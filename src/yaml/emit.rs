@@ -247,9 +247,16 @@ impl Emitter {
     }
 }
 
+/// A number on Go's way through JSON: whole floats come out as integers when their digits fit 64 bits.
 fn number_text(number: &Number) -> String {
     match number.as_f64() {
-        Some(float) if number.is_f64() => number::format_f64(float),
+        // JSON in Go has no negative zero.
+        Some(0.0) => "0".to_owned(),
+        Some(float) if number.is_f64() => {
+            let digits = float.to_string();
+            let is_integer = digits.parse::<i64>().is_ok() || digits.parse::<u64>().is_ok();
+            if is_integer { digits } else { number::format_f64(float) }
+        }
         _ => number.to_string(),
     }
 }
