@@ -4,13 +4,7 @@
 //! own time), repeats nothing by itself and has no limit on requests per second: parallelism is bounded by the callers, and
 //! the API server has priority and fairness.
 
-use std::{
-    collections::HashMap,
-    fmt,
-    path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use kube::{
     Client, Config,
@@ -18,10 +12,12 @@ use kube::{
     config::{AuthInfo, KubeConfigOptions, Kubeconfig},
 };
 use reqwest::header::{HeaderValue, USER_AGENT};
-use sha2::{Digest, Sha256};
 use tower::timeout::TimeoutLayer;
 
-use super::kubeconfig::{Access, Contexts, DEFAULT_CONTEXT, Guards, KubeconfigError};
+use super::{
+    kubeconfig::{Access, Contexts, DEFAULT_CONTEXT, Guards, KubeconfigError},
+    recent::{AccessKey, Recent},
+};
 use crate::{
     diagnostic::{Class, Describe, Diagnostic},
     net::Proxies,
@@ -165,19 +161,13 @@ pub fn client(
 pub struct Clients {
     own: Config,
     options: ConnectOptions,
-    cache: Mutex<Cache>,
-}
-
-#[derive(Default)]
-struct Cache {
-    clients: HashMap<[u8; 32], (Client, u64)>,
-    uses: u64,
+    recent: Recent<Client>,
 }
 
 impl Clients {
     /// An empty cache; `own` is what [`Access::Own`] stands for.
     pub fn new(own: Config, options: ConnectOptions) -> Self {
-        Self { own, options, cache: Mutex::default() }
+        Self { own, recent: Recent::new(options.max_clients), options }
     }
 
     /// The client for an access, as `account` if one is given.
@@ -189,8 +179,8 @@ impl Clients {
         access: &Access,
         account: Option<&ServiceAccount>,
     ) -> Result<Client, ConnectError> {
-        let key = fingerprint(access, account);
-        if let Some(client) = key.and_then(|key| self.cached(key)) {
+        let key = AccessKey::new(access, account);
+        if let Some(client) = key.and_then(|key| self.recent.get(key)) {
             return Ok(client);
         }
         let config = match access {
@@ -202,7 +192,7 @@ impl Clients {
             tokio::task::spawn_blocking(move || client(config, account.as_ref(), &options)).await;
         let client = made.map_err(setup)??;
         if let Some(key) = key {
-            self.keep(key, client.clone());
+            self.recent.keep(key, client.clone());
         }
         Ok(client)
     }
@@ -210,46 +200,8 @@ impl Clients {
     /// Number of clients kept.
     #[expect(clippy::len_without_is_empty, reason = "for observation only")]
     pub fn len(&self) -> usize {
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner).clients.len()
+        self.recent.len()
     }
-
-    fn cached(&self, key: [u8; 32]) -> Option<Client> {
-        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        cache.uses += 1;
-        let uses = cache.uses;
-        let (client, used) = cache.clients.get_mut(&key)?;
-        *used = uses;
-        Some(client.clone())
-    }
-
-    fn keep(&self, key: [u8; 32], client: Client) {
-        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        cache.uses += 1;
-        let uses = cache.uses;
-        cache.clients.insert(key, (client, uses));
-        if cache.clients.len() > self.options.max_clients.max(1) {
-            let oldest = cache.clients.iter().min_by_key(|(_, (_, used))| *used);
-            if let Some(oldest) = oldest.map(|(key, _)| *key) {
-                cache.clients.remove(&oldest);
-            }
-        }
-    }
-}
-
-/// What tells clients apart; `None` when a client must not be kept.
-fn fingerprint(access: &Access, account: Option<&ServiceAccount>) -> Option<[u8; 32]> {
-    let mut hasher = Sha256::new();
-    if let Access::Kubeconfig { config, .. } = access {
-        let users = config.auth_infos.iter().filter_map(|named| named.auth_info.as_ref());
-        // Credentials from a plugin end at a time that only the plugin knows.
-        if users.into_iter().any(|user| user.exec.is_some()) {
-            return None;
-        }
-        hasher.update(serde_json::to_vec(&**config).ok()?);
-    }
-    hasher.update([0]);
-    hasher.update(account.map(ToString::to_string).unwrap_or_default());
-    Some(hasher.finalize().into())
 }
 
 async fn remote_config(config: &Arc<Kubeconfig>) -> Result<Config, ConnectError> {

@@ -4,14 +4,17 @@
 //! current context of a kubeconfig) is called `default`; the kubeconfig's other contexts keep their names beside it;
 //! `renameContexts` are applied in order; a target's context is looked up in the result.
 
+mod error;
+mod selected;
+
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use kube::config::{AuthInfo, Cluster, Kubeconfig};
+use kube::config::Kubeconfig;
 
-use crate::{
-    diagnostic::{Class, Describe, Diagnostic},
-    yaml::{self, Schema},
-};
+use crate::yaml::{self, Schema};
+
+pub use error::KubeconfigError;
+use selected::{check, reduce};
 
 /// The name of what the controller was given.
 pub const DEFAULT_CONTEXT: &str = "default";
@@ -95,132 +98,6 @@ impl fmt::Debug for Contexts {
             .field("current", &self.current)
             .field("guards", &self.guards)
             .finish_non_exhaustive()
-    }
-}
-
-/// Why there is no access. Messages name contexts, users and fields, never values.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum KubeconfigError {
-    /// The Secret has no such key.
-    #[error("the kubeconfig Secret has no key {wanted}")]
-    NoKey {
-        /// The keys looked for, quoted.
-        wanted: String,
-        /// The keys there are.
-        existing: Vec<String>,
-    },
-    /// No YAML, or fields of the wrong kind.
-    #[error("the kubeconfig is not readable{place}")]
-    Syntax {
-        /// Line, column or field, each led by a colon and a space; values are left out.
-        place: String,
-    },
-    /// There is nothing to choose from.
-    #[error("the kubeconfig has no contexts")]
-    Empty,
-    /// `current-context` is missing and cannot be guessed.
-    #[error("the kubeconfig has no current-context")]
-    NoCurrent {
-        /// The contexts there are.
-        existing: Vec<String>,
-    },
-    /// A name that is not there.
-    #[error("context {name:?} does not exist")]
-    UnknownContext {
-        /// The name asked for.
-        name: String,
-        /// The contexts there are.
-        existing: Vec<String>,
-    },
-    /// `default` could mean two contexts.
-    #[error(
-        "context \"default\" is ambiguous: the kubeconfig's current context is {current:?}, and another of its contexts is called \"default\""
-    )]
-    AmbiguousDefault {
-        /// The current context.
-        current: String,
-    },
-    /// Two contexts of the same name.
-    #[error("the kubeconfig has more than one {what} called {name:?}")]
-    Duplicate {
-        /// `context`, `cluster` or `user`.
-        what: &'static str,
-        /// The name.
-        name: String,
-    },
-    /// `oldContext` is not there.
-    #[error("spec.renameContexts[{index}]: oldContext {name:?} does not exist")]
-    RenameUnknown {
-        /// Which entry, from 0.
-        index: usize,
-        /// The old name.
-        name: String,
-        /// The contexts there are at this point.
-        existing: Vec<String>,
-    },
-    /// `newContext` is there already.
-    #[error("spec.renameContexts[{index}]: newContext {name:?} exists already")]
-    RenameTaken {
-        /// Which entry, from 0.
-        index: usize,
-        /// The new name.
-        name: String,
-        /// The contexts there are at this point.
-        existing: Vec<String>,
-    },
-    /// A context that names a cluster or user that is not there.
-    #[error(
-        "context {context:?} of the kubeconfig names the {what} {name:?}, which does not exist"
-    )]
-    Dangling {
-        /// The context.
-        context: String,
-        /// `cluster` or `user`.
-        what: &'static str,
-        /// The missing name.
-        name: String,
-    },
-    /// Something that the guards forbid.
-    #[error("context {context:?} of the kubeconfig is refused: {reason}")]
-    Refused {
-        /// The context.
-        context: String,
-        /// What it would do.
-        reason: String,
-        /// How to allow it or do without.
-        hint: &'static str,
-    },
-}
-
-impl Describe for KubeconfigError {
-    fn describe(&self) -> Diagnostic {
-        let diagnostic = Diagnostic::new(Class::Access, self.to_string());
-        match self {
-            Self::UnknownContext { name, existing }
-            | Self::RenameUnknown { name, existing, .. } => {
-                let diagnostic = match yaml::closest(name, existing.iter().map(String::as_str)) {
-                    Some(close) => diagnostic.with_hint(format!("did you mean `{close}`?")),
-                    None => diagnostic,
-                };
-                diagnostic.with_hint(listing("contexts", existing))
-            }
-            Self::RenameTaken { existing, .. } | Self::NoCurrent { existing } => {
-                diagnostic.with_hint(listing("contexts", existing))
-            }
-            Self::NoKey { existing, .. } => diagnostic.with_hint(listing("keys", existing)),
-            Self::AmbiguousDefault { .. } => diagnostic.with_hint(
-                "use the context's own name, or rename one of the two in the kubeconfig",
-            ),
-            Self::Refused { hint, .. } => diagnostic.with_hint(*hint),
-            _ => diagnostic,
-        }
-    }
-}
-
-fn listing(what: &str, existing: &[String]) -> String {
-    match existing {
-        [] => format!("there are no {what}"),
-        existing => format!("existing {what}: {}", existing.join(", ")),
     }
 }
 
@@ -393,136 +270,4 @@ fn unique<'a>(
         seen.push(name.clone());
     }
     Ok(seen)
-}
-
-/// A kubeconfig with this context alone, under the name `default`.
-fn reduce(config: &Kubeconfig, name: &str) -> Result<Kubeconfig, KubeconfigError> {
-    let dangling = |what, missing: &str| KubeconfigError::Dangling {
-        context: name.to_owned(),
-        what,
-        name: missing.to_owned(),
-    };
-    let mut context = config
-        .contexts
-        .iter()
-        .find(|context| context.name == name)
-        .cloned()
-        .ok_or_else(|| dangling("context", name))?;
-    let inner = context.context.as_mut().ok_or_else(|| dangling("cluster", ""))?;
-    let mut cluster = config
-        .clusters
-        .iter()
-        .find(|cluster| cluster.name == inner.cluster && cluster.cluster.is_some())
-        .cloned()
-        .ok_or_else(|| dangling("cluster", &inner.cluster))?;
-    let user_name = inner.user.clone().filter(|user| !user.is_empty());
-    let user = match user_name {
-        None => None,
-        Some(user) => Some(
-            config
-                .auth_infos
-                .iter()
-                .find(|info| info.name == user)
-                .cloned()
-                .ok_or_else(|| dangling("user", &user))?,
-        ),
-    };
-    DEFAULT_CONTEXT.clone_into(&mut context.name);
-    DEFAULT_CONTEXT.clone_into(&mut cluster.name);
-    DEFAULT_CONTEXT.clone_into(&mut inner.cluster);
-    inner.user = user.as_ref().map(|_| DEFAULT_CONTEXT.to_owned());
-    Ok(Kubeconfig {
-        clusters: vec![cluster],
-        contexts: vec![context],
-        auth_infos: user
-            .map(|mut user| {
-                DEFAULT_CONTEXT.clone_into(&mut user.name);
-                user
-            })
-            .into_iter()
-            .collect(),
-        current_context: Some(DEFAULT_CONTEXT.to_owned()),
-        ..Kubeconfig::default()
-    })
-}
-
-fn check(config: &Kubeconfig, context: &str, guards: Guards) -> Result<(), KubeconfigError> {
-    let refused = |reason: String, hint| {
-        Err(KubeconfigError::Refused { context: context.to_owned(), reason, hint })
-    };
-    let clusters = config.clusters.iter().filter_map(|named| named.cluster.as_ref());
-    for cluster in clusters {
-        if cluster.server.as_deref().unwrap_or_default().is_empty() {
-            return refused(
-                "its cluster has no server".to_owned(),
-                "set clusters[].cluster.server",
-            );
-        }
-        if let Some(reason) = insecure(cluster).filter(|_| !guards.allow_insecure_tls) {
-            return refused(
-                reason.to_owned(),
-                "set certificate-authority-data, or start the controller with --insecure-kubeconfig-tls",
-            );
-        }
-    }
-    for user in config.auth_infos.iter().filter_map(|named| named.auth_info.as_ref()) {
-        if let Some(exec) = user.exec.as_ref().filter(|_| !guards.allow_exec) {
-            let command = exec.command.as_deref().unwrap_or_default();
-            return refused(
-                format!("it runs the program {command:?} to get credentials"),
-                "use a token or a client certificate, or start the controller with --insecure-kubeconfig-exec",
-            );
-        }
-        if let Some(provider) = &user.auth_provider {
-            return refused(
-                format!("it uses the auth-provider {:?}, which is not supported", provider.name),
-                "use a token or a client certificate",
-            );
-        }
-    }
-    if let Some((field, hint)) = file_reference(config).filter(|_| !guards.allow_files) {
-        return refused(format!("{field} refers to a file on the controller's disk"), hint);
-    }
-    Ok(())
-}
-
-fn insecure(cluster: &Cluster) -> Option<&'static str> {
-    if cluster.insecure_skip_tls_verify == Some(true) {
-        return Some("insecure-skip-tls-verify is set");
-    }
-    let server = cluster.server.as_deref().unwrap_or_default().to_ascii_lowercase();
-    (!server.starts_with("https://")).then_some("its server is not an https:// address")
-}
-
-/// The first field that names a file, and what to use instead.
-fn file_reference(config: &Kubeconfig) -> Option<(&'static str, &'static str)> {
-    let is_set = |field: &Option<String>| field.as_ref().is_some_and(|value| !value.is_empty());
-    let of_cluster = |cluster: &Cluster| {
-        // Inline data wins over the file, which then is not read.
-        (is_set(&cluster.certificate_authority) && !is_set(&cluster.certificate_authority_data))
-            .then_some(("certificate-authority", "use certificate-authority-data, or start the controller with --insecure-kubeconfig-exec"))
-    };
-    let of_user = |user: &AuthInfo| {
-        if is_set(&user.token_file) {
-            Some((
-                "tokenFile",
-                "use token, or start the controller with --insecure-kubeconfig-exec",
-            ))
-        } else if is_set(&user.client_certificate) && !is_set(&user.client_certificate_data) {
-            Some((
-                "client-certificate",
-                "use client-certificate-data, or start the controller with --insecure-kubeconfig-exec",
-            ))
-        } else if is_set(&user.client_key) && user.client_key_data.is_none() {
-            Some((
-                "client-key",
-                "use client-key-data, or start the controller with --insecure-kubeconfig-exec",
-            ))
-        } else {
-            None
-        }
-    };
-    let clusters = config.clusters.iter().filter_map(|named| named.cluster.as_ref());
-    let users = config.auth_infos.iter().filter_map(|named| named.auth_info.as_ref());
-    clusters.filter_map(of_cluster).chain(users.filter_map(of_user)).next()
 }

@@ -6,6 +6,7 @@ mod discovery;
 pub mod kubeconfig;
 mod observe;
 mod outcome;
+pub(crate) mod recent;
 mod remove;
 mod request;
 mod retry;

@@ -1,9 +1,5 @@
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -17,6 +13,7 @@ use crate::{
         Cluster, ClusterOptions,
         connect::{Clients, ConnectError, ServiceAccount},
         kubeconfig::Access,
+        recent::{AccessKey, Recent},
     },
     engine::Engine,
     git,
@@ -62,19 +59,13 @@ pub(crate) struct Context {
 /// Clusters by access and account, so that deployments which act alike share connections and the list of kinds.
 pub(crate) struct Clusters {
     clients: Clients,
-    cache: Mutex<Cache>,
-}
-
-#[derive(Default)]
-struct Cache {
-    clusters: HashMap<[u8; 32], (Cluster, u64)>,
-    uses: u64,
+    recent: Recent<Cluster>,
 }
 
 impl Clusters {
     /// An empty cache over a cache of clients.
     pub(crate) fn new(clients: Clients) -> Self {
-        Self { clients, cache: Mutex::default() }
+        Self { clients, recent: Recent::new(MAX_CLUSTERS) }
     }
 
     /// The cluster behind an access, as `account` if one is given.
@@ -86,52 +77,15 @@ impl Clusters {
         access: &Access,
         account: Option<&ServiceAccount>,
     ) -> Result<Cluster, ConnectError> {
-        let key = fingerprint(access, account);
-        if let Some(cluster) = key.and_then(|key| self.cached(key)) {
+        let key = AccessKey::new(access, account);
+        if let Some(cluster) = key.and_then(|key| self.recent.get(key)) {
             return Ok(cluster);
         }
         let client = self.clients.get(access, account).await?;
         let cluster = Cluster::new(client, ClusterOptions::default());
         if let Some(key) = key {
-            self.keep(key, cluster.clone());
+            self.recent.keep(key, cluster.clone());
         }
         Ok(cluster)
     }
-
-    fn cached(&self, key: [u8; 32]) -> Option<Cluster> {
-        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        cache.uses += 1;
-        let uses = cache.uses;
-        let (cluster, used) = cache.clusters.get_mut(&key)?;
-        *used = uses;
-        Some(cluster.clone())
-    }
-
-    fn keep(&self, key: [u8; 32], cluster: Cluster) {
-        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        let uses = cache.uses;
-        cache.clusters.insert(key, (cluster, uses));
-        if cache.clusters.len() > MAX_CLUSTERS {
-            let oldest =
-                cache.clusters.iter().min_by_key(|(_, (_, used))| *used).map(|(key, _)| *key);
-            if let Some(oldest) = oldest {
-                cache.clusters.remove(&oldest);
-            }
-        }
-    }
-}
-
-/// What tells clusters apart; `None` when one must not be kept, because a plugin's credentials end at a time of its own.
-fn fingerprint(access: &Access, account: Option<&ServiceAccount>) -> Option<[u8; 32]> {
-    let mut hasher = Sha256::new();
-    if let Access::Kubeconfig { config, .. } = access {
-        let users = config.auth_infos.iter().filter_map(|named| named.auth_info.as_ref());
-        if users.into_iter().any(|user| user.exec.is_some()) {
-            return None;
-        }
-        hasher.update(serde_json::to_vec(&**config).ok()?);
-    }
-    hasher.update([0]);
-    hasher.update(account.map(ToString::to_string).unwrap_or_default());
-    Some(hasher.finalize().into())
 }

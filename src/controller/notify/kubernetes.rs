@@ -63,7 +63,7 @@ impl Writer {
                 return;
             }
             // The API server drops Events after a while; then it is told anew.
-            self.known.remove(&identity);
+            self.forget(&identity);
         }
         let name = self.name(notice);
         let event = event(notice, &namespace, &name, message);
@@ -76,6 +76,11 @@ impl Writer {
                 "the API server did not take an event: {error}"
             ),
         }
+    }
+
+    fn forget(&mut self, identity: &Identity) {
+        self.known.remove(identity);
+        self.order.retain(|known| known != identity);
     }
 
     fn remember(&mut self, identity: Identity, name: String) {
@@ -135,5 +140,25 @@ fn event(notice: &Notice, namespace: &str, name: &str, message: String) -> KubeE
         last_timestamp: Some(time),
         count: Some(1),
         ..KubeEvent::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_dropped_event_leaves_nothing_behind() {
+        // Whoever was first has set it; any one will do.
+        let _ignored = rustls::crypto::ring::default_provider().install_default();
+        let config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+        let mut writer = Writer::new(Client::try_from(config).unwrap());
+        let identity = |text: &str| ("uid".to_owned(), "Reason", text.to_owned());
+        for text in ["a", "b"] {
+            writer.remember(identity(text), text.to_owned());
+        }
+        writer.forget(&identity("a"));
+        assert!(writer.known.len() == 1 && writer.known.contains_key(&identity("b")));
+        assert_eq!(writer.order, [identity("b")], "a place that would push out a live one");
     }
 }
