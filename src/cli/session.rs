@@ -29,10 +29,11 @@ use crate::{
         ConfigFile, Engine, Externals, HttpVars, Limits, PrepareRequest, Prepared, ResolvedTarget,
         Source,
     },
+    git::WorkTree,
     jinja,
     project::{TargetRequest, args},
     schema::{FixedImage, FixedImages, Violations},
-    tree::{DiskTree, SourceTree},
+    tree::SourceTree,
     yaml::{self, Schema},
 };
 
@@ -173,9 +174,9 @@ pub(super) fn source(
     let below = project_dir.strip_prefix(root).unwrap_or(Path::new(""));
     let project_dir =
         below.to_str().ok_or_else(|| fail("has a name that is not UTF-8"))?.to_owned();
-    let tree =
-        DiskTree::new(root).map_err(|error| Diagnostic::new(Class::Project, error.to_string()))?;
-    let tree: Arc<dyn SourceTree> = Arc::new(tree);
+    let tree: Arc<dyn SourceTree> = Arc::new(
+        WorkTree::new(root).map_err(|error| Diagnostic::new(Class::Project, error.to_string()))?,
+    );
     let Some(config) = &flags.project_config else {
         return Ok(Source { tree, project_dir, config_file: None });
     };

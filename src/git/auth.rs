@@ -4,7 +4,7 @@
 //! sent to a host that no rule names. Every candidate that was passed over is remembered with the reason, so that a refused
 //! login can say what was tried.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, path::PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
 
@@ -20,7 +20,7 @@ pub struct GitSecret {
     password: Option<Secret<String>>,
     bearer_token: Option<Secret<String>>,
     identity: Option<Secret<String>>,
-    known_hosts: Option<String>,
+    host_keys: Option<HostTrust>,
     ca_bundle: Option<Vec<u8>>,
     client_identity: Option<Identity>,
     is_github_app: bool,
@@ -54,7 +54,7 @@ impl GitSecret {
             password: secret("password")?,
             bearer_token: secret("bearerToken")?,
             identity: secret("identity")?,
-            known_hosts: text("known_hosts")?,
+            host_keys: text("known_hosts")?.map(HostTrust::Known),
             ca_bundle: bytes(&["ca.crt", "caFile"]),
             client_identity: certificate
                 .zip(key)
@@ -62,6 +62,13 @@ impl GitSecret {
             is_github_app: data.contains_key("githubAppID"),
             origin,
         })
+    }
+
+    /// The same credentials with other host keys, for all that has none.
+    #[must_use]
+    pub fn or_trust(mut self, host_keys: HostTrust) -> Self {
+        self.host_keys.get_or_insert(host_keys);
+        self
     }
 }
 
@@ -83,6 +90,22 @@ pub enum Rule {
         path: Option<PathGlob>,
         /// The Secret's content.
         secret: GitSecret,
+    },
+    /// A line of a credential store, for its scheme, host and port. If both name a user, it has to be the same.
+    Stored {
+        /// The store, for messages.
+        origin: String,
+        /// The line.
+        url: GitUrl,
+    },
+    /// Keys of a person, for all SSH servers whose host key is known. The URL has to name the user.
+    Keys {
+        /// Where they come from, for messages.
+        origin: String,
+        /// The keys, in the order they are tried.
+        keys: Vec<SshKey>,
+        /// Which servers are trusted.
+        host_keys: HostTrust,
     },
 }
 
@@ -172,17 +195,40 @@ pub enum Login {
         /// The token.
         token: Secret<String>,
     },
-    /// An SSH key.
+    /// SSH keys.
     Ssh {
         /// User name.
         user: String,
-        /// Private key, in OpenSSH or PEM form.
-        identity: Secret<String>,
-        /// The key's passphrase.
-        passphrase: Option<Secret<String>>,
-        /// The host keys that are trusted, in the form of OpenSSH's file.
-        known_hosts: String,
+        /// The keys, in the order they are tried.
+        keys: Vec<SshKey>,
+        /// Which servers are trusted.
+        host_keys: HostTrust,
     },
+}
+
+/// A private key, or where some are.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum SshKey {
+    /// The key itself.
+    Private {
+        /// Where it comes from, for messages.
+        origin: String,
+        /// The key, in OpenSSH or PEM form.
+        identity: Secret<String>,
+        /// Its passphrase.
+        passphrase: Option<Secret<String>>,
+    },
+    /// All keys of the agent that listens on this socket.
+    Agent(PathBuf),
+}
+
+/// Which SSH servers are trusted.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum HostTrust {
+    /// Those with the keys listed, in the form of OpenSSH's `known_hosts`.
+    Known(String),
+    /// All. Whoever sits in between can then hand out other files.
+    Any,
 }
 
 /// Everything that one connection needs beside the URL.
@@ -226,38 +272,58 @@ impl fmt::Display for Trail {
 pub struct Rules(pub Vec<Rule>);
 
 impl Rules {
-    /// The credentials for a URL: the first rule that fits, else user and password of the URL itself, else none.
+    /// The credentials for a URL: the first rule that fits, else user and password of the URL itself, else none. A rule that
+    /// has certificates only adds them to what comes later.
     pub fn choose(&self, url: &GitUrl) -> Auth {
         let mut skipped = Vec::new();
+        let mut certificates: Option<Auth> = None;
         for rule in &self.0 {
             match rule.apply(url) {
+                Ok(auth) if auth.login == Login::Anonymous => {
+                    certificates.get_or_insert(auth);
+                }
                 Ok(mut auth) => {
+                    if let (Some(more), None, None) =
+                        (certificates, &auth.ca_bundle, &auth.client_identity)
+                    {
+                        auth.ca_bundle = more.ca_bundle;
+                        auth.client_identity = more.client_identity;
+                    }
                     auth.trail.skipped = skipped;
                     return auth;
                 }
-                Err(reason) => skipped.push(format!("{}: {reason}", rule.secret().origin)),
+                Err(reason) => skipped.push(format!("{}: {reason}", rule.origin())),
             }
         }
-        let login = match (url.scheme(), url.user(), url.password()) {
-            (Scheme::Http | Scheme::Https, user, Some(password)) => Login::Basic {
-                user: user.unwrap_or_default().to_owned(),
-                password: password.clone(),
-            },
-            // A token in the place of the user name.
-            (Scheme::Http | Scheme::Https, Some(user), None) => {
-                Login::Basic { user: user.to_owned(), password: Secret::new(String::new()) }
-            }
-            _ => Login::Anonymous,
-        };
-        let used = (login != Login::Anonymous).then(|| "the user in the URL".to_owned());
-        Auth { login, trail: Trail { used, skipped }, ..Auth::default() }
+        let mut auth = certificates.unwrap_or_default();
+        auth.login = of_url(url);
+        auth.trail.skipped = skipped;
+        if auth.login != Login::Anonymous {
+            auth.trail.used.get_or_insert_with(|| "the user in the URL".to_owned());
+        }
+        auth
+    }
+}
+
+/// User and password of the URL itself.
+fn of_url(url: &GitUrl) -> Login {
+    match (url.scheme(), url.user(), url.password()) {
+        (Scheme::Http | Scheme::Https, user, Some(password)) => {
+            Login::Basic { user: user.unwrap_or_default().to_owned(), password: password.clone() }
+        }
+        // A token in the place of the user name.
+        (Scheme::Http | Scheme::Https, Some(user), None) => {
+            Login::Basic { user: user.to_owned(), password: Secret::new(String::new()) }
+        }
+        _ => Login::Anonymous,
     }
 }
 
 impl Rule {
-    fn secret(&self) -> &GitSecret {
+    fn origin(&self) -> &str {
         match self {
-            Self::Source { secret, .. } | Self::Explicit { secret, .. } => secret,
+            Self::Source { secret, .. } | Self::Explicit { secret, .. } => &secret.origin,
+            Self::Stored { origin, .. } | Self::Keys { origin, .. } => origin,
         }
     }
 
@@ -265,10 +331,7 @@ impl Rule {
     fn apply(&self, url: &GitUrl) -> Result<Auth, String> {
         match self {
             Self::Source { url: own, secret } => {
-                if !own.same_origin(url) {
-                    let place = format!("{}://{}", own.scheme().name(), own.host_and_port());
-                    return Err(format!("is for {place} only"));
-                }
+                check_origin(own, url)?;
                 secret.login(url, true)
             }
             Self::Explicit { host, path, secret } => {
@@ -286,15 +349,46 @@ impl Rule {
                 {
                     return Err(format!("is for path {}", glob.pattern));
                 }
-                let own_user = secret.username.as_deref().filter(|user| *user != "*");
-                if let (Some(own), Some(asked)) = (own_user, url.user())
-                    && own != asked
-                {
-                    return Err(format!("is for user {own:?}"));
-                }
+                check_user(secret.username.as_deref().filter(|user| *user != "*"), url)?;
                 secret.login(url, false)
             }
+            Self::Stored { origin, url: own } => {
+                check_origin(own, url)?;
+                check_user(own.user(), url)?;
+                let shown = own.user().unwrap_or_default();
+                let used = Some(format!("{origin} (user {shown:?})"));
+                let trail = Trail { used, skipped: Vec::new() };
+                Ok(Auth { login: of_url(own), trail, ..Auth::default() })
+            }
+            Self::Keys { origin, keys, host_keys } => {
+                if url.scheme() != Scheme::Ssh {
+                    return Err("are for SSH only".to_owned());
+                }
+                let user = url.user().ok_or("need a URL that names the user, as in git@host")?;
+                let login = Login::Ssh {
+                    user: user.to_owned(),
+                    keys: keys.clone(),
+                    host_keys: host_keys.clone(),
+                };
+                let used = Some(format!("{origin} (user {user:?})"));
+                let trail = Trail { used, skipped: Vec::new() };
+                Ok(Auth { login, trail, ..Auth::default() })
+            }
         }
+    }
+}
+
+fn check_origin(own: &GitUrl, url: &GitUrl) -> Result<(), String> {
+    if own.same_origin(url) {
+        return Ok(());
+    }
+    Err(format!("is for {}://{} only", own.scheme().name(), own.host_and_port()))
+}
+
+fn check_user(own: Option<&str>, url: &GitUrl) -> Result<(), String> {
+    match (own, url.user()) {
+        (Some(own), Some(asked)) if own != asked => Err(format!("is for user {own:?}")),
+        _ => Ok(()),
     }
 }
 
@@ -334,21 +428,21 @@ impl GitSecret {
         if self.is_github_app {
             return Err("holds a GitHub App, which is not supported yet".to_owned());
         }
-        if of_source && (self.ca_bundle.is_some() || self.client_identity.is_some()) {
+        if self.ca_bundle.is_some() || self.client_identity.is_some() {
             // Certificates alone are fine; the URL may still carry user and password.
-            let login = Rules::default().choose(url).login;
-            return Ok((login, " (certificates)".to_owned()));
+            return Ok((of_url(url), " (certificates)".to_owned()));
         }
         Err("has no password and no bearerToken".to_owned())
     }
 
     fn ssh_login(&self, url: &GitUrl, of_source: bool) -> Result<(Login, String), String> {
         let identity = self.identity.clone().ok_or("has no identity, which SSH needs")?;
-        let known_hosts = self.known_hosts.clone().ok_or("has no known_hosts, which SSH needs")?;
+        let host_keys = self.host_keys.clone().ok_or("has no known_hosts, which SSH needs")?;
         let own_user = self.username.clone().filter(|user| !of_source && user != "*");
         let user = url.user().map(str::to_owned).or(own_user).unwrap_or_else(|| "git".to_owned());
         let shown = format!(" (user {user:?}, SSH key)");
-        let passphrase = self.password.clone();
-        Ok((Login::Ssh { user, identity, passphrase, known_hosts }, shown))
+        let (origin, passphrase) = (self.origin.clone(), self.password.clone());
+        let keys = vec![SshKey::Private { origin, identity, passphrase }];
+        Ok((Login::Ssh { user, keys, host_keys }, shown))
     }
 }

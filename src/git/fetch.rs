@@ -50,7 +50,7 @@ impl Fetch<'_> {
                     mirror = self.inner.renew(&mirror, &repository, &lock).map_err(failed)?;
                 }
             }
-        } else if mirror.packs() >= self.inner.options.max_packs {
+        } else if self.is_full(&mirror) {
             mirror = self.inner.renew(&mirror, &repository, &lock).map_err(failed)?;
         }
         self.download(remote, depth, &mirror)?;
@@ -59,6 +59,13 @@ impl Fetch<'_> {
         drop(lock);
         self.inner.trim();
         Ok((mirror, root))
+    }
+
+    /// Whether the repository has collected so much that it is cheaper to start anew.
+    fn is_full(&self, mirror: &Mirror) -> bool {
+        let options = &self.inner.options;
+        let packs = mirror.packs();
+        packs >= options.max_packs || (packs > 1 && mirror.bytes() > options.max_bytes / 2)
     }
 
     fn download<T: Transport>(

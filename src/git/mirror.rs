@@ -166,6 +166,11 @@ impl Mirror {
         self.shallow_file().exists()
     }
 
+    /// Bytes on disk.
+    pub(super) fn bytes(&self) -> u64 {
+        disk_usage(&self.dir)
+    }
+
     pub(super) fn packs(&self) -> usize {
         let entries = fs::read_dir(self.dir.join("objects/pack")).into_iter().flatten().flatten();
         entries.filter(|entry| entry.path().extension().is_some_and(|e| e == "pack")).count()

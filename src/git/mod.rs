@@ -10,6 +10,7 @@
 pub mod auth;
 mod cache;
 mod fetch;
+mod history;
 mod http;
 mod known_hosts;
 mod mirror;
@@ -19,12 +20,14 @@ mod remote;
 mod ssh;
 mod tree;
 mod url;
+mod work_tree;
 
 pub use auth::{Auth, Login, Rules};
 pub use cache::{Cache, CacheOptions, GitCheckout};
 pub use reference::{Reference, Resolved};
 pub use tree::GitTree;
 pub use url::{GitUrl, RepoKey, Scheme, UrlError};
+pub use work_tree::WorkTree;
 
 use crate::{
     diagnostic::{Class, Describe, Diagnostic},

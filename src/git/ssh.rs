@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, Read, Write},
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -12,12 +13,17 @@ use gix_transport::{
 };
 use russh::{
     ChannelMsg, ChannelReadHalf, ChannelWriteHalf, client,
-    keys::{PrivateKey, PrivateKeyWithHashAlg, PublicKeyOrCertificate, decode_secret_key},
+    keys::{
+        HashAlg, PrivateKey, PrivateKeyWithHashAlg, PublicKey, PublicKeyOrCertificate,
+        agent::{AgentIdentity, client::AgentClient},
+        decode_secret_key,
+    },
 };
 use tokio_util::bytes::Bytes;
 
 use super::{
     GitUrl, Login,
+    auth::{HostTrust, SshKey},
     known_hosts::{HostKeys, Verdict, fingerprint},
     operation::{Failure, Operation},
 };
@@ -33,15 +39,16 @@ pub(super) fn connect(
     connect_timeout: Duration,
     operation: &Arc<Operation>,
 ) -> io::Result<Connection<Reader, Writer>> {
-    let Login::Ssh { user, identity, passphrase, known_hosts } = login else {
+    let Login::Ssh { user, keys, host_keys } = login else {
         let message = "SSH needs a key; no credentials fit this URL".to_owned();
         return Err(operation.fail(Failure::Denied(message)));
     };
-    let passphrase = passphrase.as_ref().map(|passphrase| passphrase.reveal().as_str());
-    let key = read_key(identity.reveal(), passphrase)
-        .map_err(|message| operation.fail(Failure::Key(message)))?;
-    let host_keys = HostKeys::new(known_hosts, url.host(), url.port());
-    let session = Session { user, key: Arc::new(key), connect_timeout };
+    let keys = read_keys(keys).map_err(|failure| operation.fail(failure))?;
+    let host_keys = match host_keys {
+        HostTrust::Known(text) => Some(HostKeys::new(text, url.host(), url.port())),
+        HostTrust::Any => None,
+    };
+    let session = Session { user, keys, connect_timeout };
     let connected = operation.wait(session.open(url, host_keys))?;
     let (handle, channel) = connected.map_err(|failure| operation.fail(failure))?;
     let (read, write) = channel.split();
@@ -60,6 +67,40 @@ pub(super) fn connect(
     Ok(Connection::new(reader, writer, Protocol::V2, path, none, ConnectMode::Process, false))
 }
 
+/// What one can log in with.
+#[derive(Default)]
+struct Keys {
+    private: Vec<Arc<PrivateKey>>,
+    agents: Vec<PathBuf>,
+    /// What is wrong with the others.
+    unusable: Vec<String>,
+}
+
+/// Reads private keys. It is a failure when nothing is left to try.
+fn read_keys(given: &[SshKey]) -> Result<Keys, Failure> {
+    let mut keys = Keys::default();
+    for key in given {
+        match key {
+            SshKey::Agent(socket) => keys.agents.push(socket.clone()),
+            SshKey::Private { origin, identity, passphrase } => {
+                let passphrase = passphrase.as_ref().map(|text| text.reveal().as_str());
+                match read_key(identity.reveal(), passphrase) {
+                    Ok(key) => keys.private.push(Arc::new(key)),
+                    Err(message) if given.len() == 1 => return Err(Failure::Key(message)),
+                    Err(message) => keys.unusable.push(format!("{origin}: {message}")),
+                }
+            }
+        }
+    }
+    if !keys.private.is_empty() || !keys.agents.is_empty() {
+        return Ok(keys);
+    }
+    let nothing = || "there is none".to_owned();
+    Err(Failure::Key(
+        keys.unusable.into_iter().reduce(|a, b| format!("{a}, {b}")).unwrap_or_else(nothing),
+    ))
+}
+
 fn read_key(text: &str, passphrase: Option<&str>) -> Result<PrivateKey, String> {
     // The error texts of the key library quote nothing of the key.
     match decode_secret_key(text, passphrase) {
@@ -75,7 +116,7 @@ fn read_key(text: &str, passphrase: Option<&str>) -> Result<PrivateKey, String> 
 
 struct Session<'a> {
     user: &'a str,
-    key: Arc<PrivateKey>,
+    keys: Keys,
     connect_timeout: Duration,
 }
 
@@ -83,7 +124,7 @@ impl Session<'_> {
     async fn open(
         &self,
         url: &GitUrl,
-        host_keys: HostKeys,
+        host_keys: Option<HostKeys>,
     ) -> Result<(client::Handle<Checker>, russh::Channel<client::Msg>), Failure> {
         let again = |error: &dyn std::fmt::Display| Failure::Again {
             retry: Retry::Connection,
@@ -91,7 +132,9 @@ impl Session<'_> {
         };
         let mut config = client::Config { nodelay: true, ..client::Config::default() };
         config.keepalive_interval = Some(Duration::from_secs(15));
-        config.preferred.key = host_keys.prefer(&config.preferred.key).into();
+        if let Some(host_keys) = &host_keys {
+            config.preferred.key = host_keys.prefer(&config.preferred.key).into();
+        }
         let refusal = Arc::new(Mutex::new(None));
         let checker = Checker { host_keys, refusal: refusal.clone() };
         let address = (url.host().trim_matches(['[', ']']), url.port());
@@ -104,7 +147,8 @@ impl Session<'_> {
             }
             Err(_) => return Err(again(&"no answer within the time allowed")),
         };
-        self.log_in(&mut handle).await.map_err(|error| match error {
+        let mut login = LogIn { handle: &mut handle, user: self.user, refused: Vec::new() };
+        login.with(&self.keys).await.map_err(|error| match error {
             Some(denied) => denied,
             None => again(&"the connection broke while logging in"),
         })?;
@@ -115,23 +159,83 @@ impl Session<'_> {
         channel.exec(true, command).await.map_err(|error| again(&error))?;
         Ok((handle, channel))
     }
+}
 
-    /// `Err(None)` when the connection broke.
-    async fn log_in(&self, handle: &mut client::Handle<Checker>) -> Result<(), Option<Failure>> {
-        let hash = if self.key.algorithm().is_rsa() {
-            handle.best_supported_rsa_hash().await.map_err(|_| None)?.flatten()
-        } else {
-            None
-        };
-        let key = PrivateKeyWithHashAlg::new(self.key.clone(), hash);
-        match handle.authenticate_publickey(self.user, key).await {
-            Ok(result) if result.success() => Ok(()),
-            Ok(_) => {
-                let shown = fingerprint(self.key.public_key());
-                Err(Some(Failure::Denied(format!("the server does not accept the key {shown}"))))
+/// A login under way.
+struct LogIn<'a> {
+    handle: &'a mut client::Handle<Checker>,
+    user: &'a str,
+    /// Fingerprints of the keys that the server does not accept.
+    refused: Vec<String>,
+}
+
+impl LogIn<'_> {
+    /// Tries the agents' keys, then the others: those of an agent need no passphrase. `Err(None)` when the connection broke.
+    async fn with(&mut self, keys: &Keys) -> Result<(), Option<Failure>> {
+        let mut unusable = keys.unusable.clone();
+        for socket in &keys.agents {
+            match self.with_agent(socket).await {
+                Ok(true) => return Ok(()),
+                Ok(false) => {}
+                Err(message) => unusable.push(format!("agent {}: {message}", socket.display())),
             }
-            Err(_) => Err(None),
         }
+        for key in &keys.private {
+            let hash = self.hash(key.public_key()).await.ok_or_else(|| self.broken())?;
+            let with_hash = PrivateKeyWithHashAlg::new(key.clone(), hash);
+            let answer = self.handle.authenticate_publickey(self.user, with_hash).await;
+            match answer {
+                Ok(result) if result.success() => return Ok(()),
+                Ok(_) => self.refused.push(fingerprint(key.public_key())),
+                Err(_) => return Err(self.broken()),
+            }
+        }
+        let message = match &self.refused[..] {
+            [] => "there is no key to log in with".to_owned(),
+            [key] => format!("the server does not accept the key {key}"),
+            keys => format!("the server accepts none of the keys {}", keys.join(", ")),
+        };
+        let message = if unusable.is_empty() {
+            message
+        } else {
+            format!("{message}; keys that cannot be used: {}", unusable.join(", "))
+        };
+        Err(Some(Failure::Denied(message)))
+    }
+
+    /// Whether one of an agent's keys is accepted.
+    async fn with_agent(&mut self, socket: &Path) -> Result<bool, String> {
+        let agent = AgentClient::connect_uds(socket).await;
+        let mut agent = agent.map_err(|error| error.to_string())?;
+        let identities = agent.request_identities().await.map_err(|error| error.to_string())?;
+        for identity in identities {
+            let AgentIdentity::PublicKey { key, .. } = identity else { continue };
+            let hash = self.hash(&key).await.flatten();
+            let shown = fingerprint(&key);
+            let answer =
+                self.handle.authenticate_publickey_with(self.user, key, hash, &mut agent).await;
+            match answer {
+                Ok(result) if result.success() => return Ok(true),
+                Ok(_) => self.refused.push(shown),
+                Err(error) => return Err(format!("{shown}: {error}")),
+            }
+        }
+        Ok(false)
+    }
+
+    /// The hash to sign with, which only RSA keys leave open; `None` when the connection broke.
+    async fn hash(&self, key: &PublicKey) -> Option<Option<HashAlg>> {
+        if !key.algorithm().is_rsa() {
+            return Some(None);
+        }
+        self.handle.best_supported_rsa_hash().await.ok().map(Option::flatten)
+    }
+
+    /// A server that has seen keys and leaves does so because of them.
+    fn broken(&self) -> Option<Failure> {
+        let keys = self.refused.join(", ");
+        let left = || format!("the server closed the connection after the keys {keys}");
+        (!self.refused.is_empty()).then(|| Failure::Denied(left()))
     }
 }
 
@@ -142,7 +246,8 @@ fn quote(path: &str) -> String {
 
 /// Compares the server's key.
 struct Checker {
-    host_keys: HostKeys,
+    /// `None` trusts everybody.
+    host_keys: Option<HostKeys>,
     refusal: Arc<Mutex<Option<Failure>>>,
 }
 
@@ -153,9 +258,10 @@ impl client::Handler for Checker {
         &mut self,
         shown: &PublicKeyOrCertificate,
     ) -> Result<bool, Self::Error> {
+        let Some(host_keys) = &self.host_keys else { return Ok(true) };
         let (verdict, offered) = match shown {
             PublicKeyOrCertificate::PublicKey { key, .. } => {
-                (self.host_keys.check(key), fingerprint(key))
+                (host_keys.check(key), fingerprint(key))
             }
             PublicKeyOrCertificate::Certificate(_) => {
                 (Verdict::Unknown, "a certificate".to_owned())
@@ -167,7 +273,7 @@ impl client::Handler for Checker {
             Verdict::Changed => "known_hosts has other keys for the host".to_owned(),
             Verdict::Revoked => "known_hosts marks the key as revoked".to_owned(),
         };
-        if let Some(line) = self.host_keys.unreadable.first() {
+        if let Some(line) = host_keys.unreadable.first() {
             reason = format!("{reason} (line {line} of it is not readable)");
         }
         *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) =

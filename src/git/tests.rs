@@ -7,3 +7,4 @@ mod server;
 mod ssh;
 mod tree;
 mod url;
+mod work_tree;

@@ -187,6 +187,12 @@ impl GitUrl {
         self.password.as_ref()
     }
 
+    /// The same address with this user and password.
+    #[must_use]
+    pub fn with_login(&self, user: String, password: Secret<String>) -> Self {
+        Self { user: Some(user), password: Some(password), ..self.clone() }
+    }
+
     /// The path that the server is asked for.
     pub fn path(&self) -> &str {
         &self.path

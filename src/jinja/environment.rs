@@ -27,10 +27,17 @@ pub trait Loader: Send + Sync {
     /// # Errors
     /// A message for the user when the file cannot be read.
     fn read(&self, id: &str) -> Result<Arc<[u8]>, String>;
+
+    /// The full name of the newest commit that changed the file with this id; `Ok(None)` when the files have no history.
+    ///
+    /// # Errors
+    /// A message for the user when no commit has the file, or the history cannot be read.
+    fn latest_commit(&self, id: &str) -> Result<Option<String>, String> {
+        let _ = id;
+        Ok(None)
+    }
 }
 
-/// Looks up the newest commit that touched the file with this id; returns its full hexadecimal name.
-pub type LatestCommit = dyn Fn(&str) -> Result<String, String> + Send + Sync;
 /// Receives the messages of `debug_print`.
 pub type DebugSink = dyn Fn(&str) + Send + Sync;
 
@@ -43,16 +50,14 @@ pub struct Options {
     pub fuel: u64,
     /// Bytes that the output, and any string on the way, may have.
     pub max_output: usize,
-    /// Answers `load_latest_git_commit`; without it that function fails.
-    pub latest_commit: Option<Arc<LatestCommit>>,
     /// Receives what `debug_print` prints, after the render; without it the messages are dropped.
     pub debug: Option<Arc<DebugSink>>,
 }
 
 impl Options {
-    /// Generous limits, no commit lookup, no debug output.
+    /// Generous limits, no debug output.
     pub fn new(now: jiff::Timestamp) -> Self {
-        Self { now, fuel: 20_000_000, max_output: 64 << 20, latest_commit: None, debug: None }
+        Self { now, fuel: 20_000_000, max_output: 64 << 20, debug: None }
     }
 }
 

@@ -21,7 +21,7 @@ mod parser;
 mod predicates;
 mod value;
 
-pub use environment::{DebugSink, Environment, LatestCommit, Loader, NoFiles, Options, Vars};
+pub use environment::{DebugSink, Environment, Loader, NoFiles, Options, Vars};
 pub use error::JinjaError;
 pub(crate) use kluctl::images::{IMAGE_BEGIN, IMAGE_END};
 

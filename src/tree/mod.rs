@@ -92,6 +92,15 @@ pub trait SourceTree: Send + Sync {
         Ok(path.to_owned())
     }
 
+    /// The full name of the newest commit that changed a file; `Ok(None)` when the tree knows no history.
+    ///
+    /// # Errors
+    /// When no commit has the file, or the history cannot be read.
+    fn latest_commit(&self, path: &str) -> Result<Option<String>, TreeError> {
+        let _ = path;
+        Ok(None)
+    }
+
     /// Whether `path` is a file. Errors count as "no".
     fn is_file(&self, path: &str) -> bool {
         matches!(self.kind(path), Ok(Some(EntryKind::File)))

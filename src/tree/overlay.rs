@@ -12,6 +12,13 @@ pub struct OverlayTree {
 }
 
 impl SourceTree for OverlayTree {
+    fn latest_commit(&self, path: &str) -> Result<Option<String>, TreeError> {
+        match self.upper.kind(path)? {
+            Some(_) => Ok(None),
+            None => self.lower.latest_commit(path),
+        }
+    }
+
     fn read(&self, path: &str) -> Result<Arc<[u8]>, TreeError> {
         match self.upper.kind(path)? {
             Some(EntryKind::File) => self.upper.read(path),

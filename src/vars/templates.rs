@@ -79,6 +79,10 @@ impl jinja::Loader for SearchPath {
     fn read(&self, id: &str) -> Result<Arc<[u8]>, String> {
         self.tree.read(path_of(id)).map_err(|error| error.to_string())
     }
+
+    fn latest_commit(&self, id: &str) -> Result<Option<String>, String> {
+        self.tree.latest_commit(path_of(id)).map_err(|error| error.to_string())
+    }
 }
 
 /// Names templates by their paths.

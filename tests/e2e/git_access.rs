@@ -22,6 +22,7 @@ tests![
     a_wrong_host_key_is_refused,
     a_clone_follows_branch_and_tag,
     a_clone_over_ssh,
+    many_deployments_clone_a_repository_once,
     nothing_is_sent_to_another_host,
     nothing_follows_a_redirect,
     proxies_of_the_environment_are_used,
@@ -244,6 +245,31 @@ async fn a_clone_over_ssh(case: &mut Case) -> Result<()> {
     ensure!(case.config_map("one").await?["data"]["value"] == "first", "not deployed");
     let applied = object["status"]["lastAppliedRevision"].as_str().unwrap_or_default();
     ensure!(applied.starts_with("main@sha1:"), "{applied}");
+    Ok(())
+}
+
+async fn many_deployments_clone_a_repository_once(case: &mut Case) -> Result<()> {
+    let cache = case.dir.join("cache");
+    let cache_dir = format!("--cache-dir={}", cache.display());
+    let repo = case.repo("app", TWO_CONFIG_MAPS)?;
+    let names: Vec<String> = (0..6).map(|n| format!("app-{n}")).collect();
+    for name in &names {
+        let mut object = clone_of(case, &json!({"url": repo.url}));
+        object["metadata"]["name"] = name.as_str().into();
+        object["spec"]["dryRun"] = true.into();
+        case.apply(object).await?;
+    }
+    case.start_controller(&[&cache_dir, "--concurrent=6"]).await?;
+    for name in &names {
+        case.wait_for("flux.kluctl.io/v1alpha1", "KluctlDeployment", name, "a try", |object| {
+            object["status"]["lastAttemptedRevision"].is_string()
+        })
+        .await?;
+    }
+    let output =
+        std::process::Command::new("find").arg(&cache).args(["-name", "*.pack"]).output()?;
+    let packs = String::from_utf8(output.stdout)?;
+    ensure!(packs.lines().count() == 1, "not one download:\n{packs}");
     Ok(())
 }
 

@@ -17,6 +17,7 @@ mod deploy;
 mod engine;
 mod events;
 mod git_access;
+mod git_command_line;
 mod git_includes;
 mod install;
 mod kubeconfig;
@@ -67,6 +68,7 @@ fn main() -> ExitCode {
         engine::TESTS,
         events::TESTS,
         git_access::TESTS,
+        git_command_line::TESTS,
         git_includes::TESTS,
         install::TESTS,
         kubeconfig::TESTS,

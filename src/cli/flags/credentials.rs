@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use indexmap::IndexMap;
+
 use crate::diagnostic::{Class, Diagnostic};
 
 /// Credentials for Git repositories.
@@ -11,23 +13,23 @@ use crate::diagnostic::{Class, Diagnostic};
 pub(in crate::cli) struct GitFlags {
     /// User name for Git over HTTP
     #[arg(long, value_name = "HOST[/PATH]=USER")]
-    git_username: Vec<String>,
+    pub(in crate::cli) git_username: Vec<String>,
 
     /// Password or token for Git over HTTP
     #[arg(long, value_name = "HOST[/PATH]=PASSWORD")]
-    git_password: Vec<String>,
+    pub(in crate::cli) git_password: Vec<String>,
 
     /// Private key for Git over SSH
     #[arg(long, value_name = "HOST[/PATH]=FILE")]
-    git_ssh_key_file: Vec<String>,
+    pub(in crate::cli) git_ssh_key_file: Vec<String>,
 
     /// Known hosts for Git over SSH
     #[arg(long, value_name = "HOST[/PATH]=FILE")]
-    git_ssh_known_hosts_file: Vec<String>,
+    pub(in crate::cli) git_ssh_known_hosts_file: Vec<String>,
 
     /// Certificates (PEM) to trust for Git over HTTPS
     #[arg(long, value_name = "HOST[/PATH]=FILE")]
-    git_ca_file: Vec<String>,
+    pub(in crate::cli) git_ca_file: Vec<String>,
 }
 
 /// Credentials for Helm repositories.
@@ -115,13 +117,13 @@ pub(in crate::cli) type Credentials<'a> = BTreeMap<&'static str, &'a str>;
 pub(in crate::cli) type Scope<'a> = (&'a str, Option<&'a str>);
 
 impl GitFlags {
-    /// All credentials, by where they are for.
+    /// All credentials by where they are for, in the order in which they are looked through: the first one that fits counts.
     ///
     /// # Errors
     /// Names the flag whose value has another form.
     pub(in crate::cli) fn scopes(
         &self,
-    ) -> Result<BTreeMap<Scope<'_>, Credentials<'_>>, Diagnostic> {
+    ) -> Result<IndexMap<Scope<'_>, Credentials<'_>>, Diagnostic> {
         let flags = [
             ("username", &self.git_username),
             ("password", &self.git_password),
@@ -140,7 +142,7 @@ impl HelmFlags {
     /// Names the flag whose value has another form.
     pub(in crate::cli) fn scopes(
         &self,
-    ) -> Result<BTreeMap<Scope<'_>, Credentials<'_>>, Diagnostic> {
+    ) -> Result<IndexMap<Scope<'_>, Credentials<'_>>, Diagnostic> {
         let flags = [
             ("username", &self.helm_username),
             ("password", &self.helm_password),
@@ -161,7 +163,7 @@ impl RegistryFlags {
     /// Names the flag whose value has another form.
     pub(in crate::cli) fn scopes(
         &self,
-    ) -> Result<BTreeMap<Scope<'_>, Credentials<'_>>, Diagnostic> {
+    ) -> Result<IndexMap<Scope<'_>, Credentials<'_>>, Diagnostic> {
         let flags = [
             ("username", &self.registry_username),
             ("password", &self.registry_password),
@@ -186,8 +188,8 @@ fn scopes<'a>(
     group: &str,
     flags: &[Flag<'a>],
     switches: &[Flag<'a>],
-) -> Result<BTreeMap<Scope<'a>, Credentials<'a>>, Diagnostic> {
-    let mut scopes: BTreeMap<Scope<'a>, Credentials<'a>> = BTreeMap::new();
+) -> Result<IndexMap<Scope<'a>, Credentials<'a>>, Diagnostic> {
+    let mut scopes: IndexMap<Scope<'a>, Credentials<'a>> = IndexMap::new();
     let invalid = |flag: &str, expected: &str| {
         // The value may be a password and is not shown.
         Diagnostic::new(Class::Project, format!("a value of --{group}-{flag} has another form"))

@@ -34,9 +34,12 @@ fn login(rules: Vec<Rule>, to: &str) -> String {
         Login::Anonymous => "-".to_owned(),
         Login::Basic { user, password } => format!("{user}:{}", password.reveal()),
         Login::Bearer { token } => format!("bearer {}", token.reveal()),
-        Login::Ssh { user, passphrase, .. } => {
-            format!("{user} key {}", passphrase.map(|p| p.reveal().clone()).unwrap_or_default())
-        }
+        Login::Ssh { user, keys, .. } => match &keys[..] {
+            [SshKey::Private { passphrase: Some(passphrase), .. }] => {
+                format!("{user} key {}", passphrase.reveal())
+            }
+            other => format!("{user} keys {}", other.len()),
+        },
     }
 }
 

@@ -499,6 +499,39 @@ async fn the_repository_used_longest_ago_goes_unless_it_is_held() {
 }
 
 #[tokio::test]
+async fn bytes_on_disk_are_bounded() {
+    let origin = Origin::new();
+    let copies: Vec<String> = (0..5).map(|n| format!("r{n}.git")).collect();
+    for copy in &copies {
+        git(&origin.repos(), &["clone", "-q", "--bare", "shop.git", copy]);
+    }
+    let server = Server::start(origin.repos(), None).await;
+    let dir = tempfile::tempdir().unwrap();
+    let used = || -> u64 { crate::git::mirror::disk_usage(&dir.path().join("git")) };
+    let root = dir.path().join("git");
+    let cache = Cache::open(&root, options()).unwrap();
+    checkout(&cache, &server.url("shop.git"), &branch("main")).await.unwrap();
+    let one = used();
+    let max_bytes = one * 5 / 2;
+    let cache = Cache::open(&root, CacheOptions { max_bytes, ..options() }).unwrap();
+    for copy in &copies {
+        checkout(&cache, &server.url(copy), &branch("main")).await.unwrap();
+        assert!(used() <= max_bytes, "{} of {max_bytes} bytes", used());
+    }
+    assert_eq!(repositories(&dir).len(), 2);
+    // One repository that changes again and again does not grow for ever, either.
+    for n in 0..12_u32 {
+        let noise: String = (0..one / 20)
+            .map(|at| char::from(b'a' + (at as u32 * 7919 % (n + 17) % 26) as u8))
+            .collect();
+        origin.write("large.bin", &noise);
+        origin.push("main");
+        checkout(&cache, &server.url("shop.git"), &branch("main")).await.unwrap();
+        assert!(used() <= max_bytes, "{} of {max_bytes} bytes", used());
+    }
+}
+
+#[tokio::test]
 async fn branches_and_tags_are_listed_with_their_commits() {
     let origin = Origin::new();
     let first = origin.id("HEAD");

@@ -12,7 +12,7 @@ use std::{
 use russh::{
     Channel, ChannelId,
     keys::{
-        PrivateKey, PublicKey,
+        PrivateKey, PublicKey, agent,
         ssh_key::{
             Cipher, Kdf, LineEnding,
             private::{Ed25519Keypair, KeypairData},
@@ -26,7 +26,10 @@ use tokio_util::sync::CancellationToken;
 use super::server::Origin;
 use crate::{
     diagnostic::{Class, Describe},
-    git::*,
+    git::{
+        auth::{HostTrust, SshKey},
+        *,
+    },
     net::RetryPolicy,
     secret::Secret,
 };
@@ -38,6 +41,10 @@ fn key(seed: u8) -> PrivateKey {
 
 fn pem(key: &PrivateKey) -> String {
     key.to_openssh(LineEnding::LF).unwrap().to_string()
+}
+
+fn private(origin: &str, identity: String, passphrase: Option<Secret<String>>) -> SshKey {
+    SshKey::Private { origin: origin.to_owned(), identity: Secret::new(identity), passphrase }
 }
 
 /// The host's key.
@@ -191,12 +198,13 @@ impl Server {
     }
 
     fn auth(&self, identity: String, passphrase: Option<&str>, host: u8) -> Auth {
-        let login = Login::Ssh {
-            user: "git".into(),
-            identity: Secret::new(identity),
-            passphrase: passphrase.map(|passphrase| Secret::new(passphrase.to_owned())),
-            known_hosts: self.known(host),
-        };
+        let passphrase = passphrase.map(|passphrase| Secret::new(passphrase.to_owned()));
+        self.auth_with(vec![private("Secret", identity, passphrase)], host)
+    }
+
+    fn auth_with(&self, keys: Vec<SshKey>, host: u8) -> Auth {
+        let host_keys = HostTrust::Known(self.known(host));
+        let login = Login::Ssh { user: "git".into(), keys, host_keys };
         let trail = auth::Trail {
             used: Some("Secret flux-system/shop (user \"git\", SSH key)".into()),
             skipped: Vec::new(),
@@ -281,13 +289,86 @@ async fn another_key_is_refused_and_named() {
 }
 
 #[tokio::test]
+async fn keys_are_tried_in_turn() {
+    let origin = Origin::new();
+    let server = Server::start(origin.repos(), true).await;
+    let path = origin.repos().join("shop.git").display().to_string();
+    let url = server.url(path.trim_start_matches('/'));
+    let plain = |origin: &str, seed: u8| private(origin, pem(&key(seed)), None);
+    let damaged = || private("a", "no key".into(), None);
+    let auth = server.auth_with(vec![damaged(), plain("b", 3), plain("c", USER)], HOST);
+    checkout(&url, &Reference::Default, &auth).await.unwrap();
+
+    let auth = server.auth_with(vec![damaged(), plain("b", 3), plain("d", 4)], HOST);
+    let text = checkout(&url, &Reference::Default, &auth).await.unwrap_err().to_string();
+    assert!(text.contains("the server accepts none of the keys ssh-ed25519 SHA256:"), "{text}");
+    assert!(text.contains("keys that cannot be used: a: "), "{text}");
+
+    let auth = server.auth_with(vec![damaged(), damaged()], HOST);
+    let error = checkout(&url, &Reference::Default, &auth).await.unwrap_err();
+    assert!(matches!(error, GitError::Key { .. }), "{error:?}");
+}
+
+/// An agent that holds the keys of these seeds, on a socket below the directory.
+async fn agent(dir: &std::path::Path, seeds: &[u8]) -> PathBuf {
+    let socket = dir.join("agent");
+    let listener = tokio::net::UnixListener::bind(&socket).unwrap();
+    let connections = futures::stream::unfold(listener, |listener| async {
+        let accepted = listener.accept().await.map(|(stream, _)| stream);
+        Some((accepted, listener))
+    });
+    tokio::spawn(agent::server::serve(Box::pin(connections), ()));
+    let mut client = agent::client::AgentClient::connect_uds(&socket).await.unwrap();
+    for seed in seeds {
+        client.add_identity(&key(*seed), &[]).await.unwrap();
+    }
+    socket
+}
+
+#[tokio::test]
+async fn keys_of_an_agent_come_first() {
+    let origin = Origin::new();
+    let server = Server::start(origin.repos(), true).await;
+    let path = origin.repos().join("shop.git").display().to_string();
+    let url = server.url(path.trim_start_matches('/'));
+    let dir = tempfile::tempdir().unwrap();
+    let socket = agent(dir.path(), &[3, USER]).await;
+    let kdf = Kdf::Bcrypt { salt: vec![7; 16], rounds: 4 };
+    let locked = pem(&key(USER).encrypt_with(Cipher::Aes256Ctr, kdf, 5, "hunter2").unwrap());
+    // The file needs a passphrase; the agent has the key without.
+    let keys = vec![private("~/.ssh/id_ed25519", locked.clone(), None), SshKey::Agent(socket)];
+    checkout(&url, &Reference::Default, &server.auth_with(keys, HOST)).await.unwrap();
+
+    let gone = SshKey::Agent(dir.path().join("gone"));
+    let keys = vec![gone, private("~/.ssh/id_ed25519", locked, None)];
+    let error = checkout(&url, &Reference::Default, &server.auth_with(keys, HOST)).await;
+    let text = error.unwrap_err().to_string();
+    let expected = "there is no key to log in with; keys that cannot be used: \
+                    ~/.ssh/id_ed25519: it needs a passphrase, agent ";
+    assert!(text.contains(expected), "{text}");
+}
+
+#[tokio::test]
+async fn host_keys_count_for_nothing_when_all_are_trusted() {
+    let origin = Origin::new();
+    let server = Server::start(origin.repos(), true).await;
+    let path = origin.repos().join("shop.git").display().to_string();
+    let mut auth = server.auth(pem(&key(USER)), None, HOST);
+    if let Login::Ssh { host_keys, .. } = &mut auth.login {
+        *host_keys = HostTrust::Any;
+    }
+    let url = server.url(path.trim_start_matches('/'));
+    checkout(&url, &Reference::Default, &auth).await.unwrap();
+}
+
+#[tokio::test]
 async fn host_keys_are_strict() {
     let origin = Origin::new();
     let server = Server::start(origin.repos(), true).await;
     let with = async |known: String| {
         let mut auth = server.auth(pem(&key(USER)), None, HOST);
-        if let Login::Ssh { known_hosts, .. } = &mut auth.login {
-            *known_hosts = known;
+        if let Login::Ssh { host_keys, .. } = &mut auth.login {
+            *host_keys = HostTrust::Known(known);
         }
         checkout(&server.url("x"), &Reference::Default, &auth).await.unwrap_err()
     };

@@ -126,12 +126,11 @@ pub(crate) fn load_latest_git_commit(
     args: &Bound,
 ) -> Res<Value> {
     let id = find(it, args.get(0))?;
-    let Some(lookup) = it.env.options().latest_commit.clone() else {
-        let message =
-            format!("the last commit of {id} is not known: the source is no Git repository");
-        return Err(Raise::runtime(message));
-    };
-    let commit = lookup(&id).map_err(Raise::runtime)?;
+    let path = path_text(args.get(0))?;
+    let unknown = |why: &str| Raise::runtime(format!("the latest commit is not known: {why}"));
+    let commit = it.env.loader().latest_commit(&id).map_err(|message| unknown(&message))?;
+    let commit =
+        commit.ok_or_else(|| unknown(&format!("{path}: the source has no Git history")))?;
     let length = args.optional(1).filter(|length| !matches!(length, Value::Int(0)));
     shortened(&commit, length)
 }

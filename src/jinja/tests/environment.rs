@@ -118,16 +118,37 @@ fn conditions_are_true_or_false() {
 
 #[test]
 fn the_last_commit_is_asked_from_outside() {
-    let files = super::Files(vec![("a/x.txt", "x")]);
-    let mut options = options();
-    options.latest_commit = Some(Arc::new(|id: &str| {
-        if id == "a/x.txt" { Ok("0123456789abcdef".to_owned()) } else { Err("no".to_owned()) }
-    }));
-    let environment = Environment::new(Arc::new(files), options);
+    struct History(super::Files);
+    impl crate::jinja::Loader for History {
+        fn resolve(&self, name: &str, parent: Option<&str>) -> Result<Option<String>, String> {
+            self.0.resolve(name, parent)
+        }
+        fn read(&self, id: &str) -> Result<Arc<[u8]>, String> {
+            self.0.read(id)
+        }
+        fn latest_commit(&self, id: &str) -> Result<Option<String>, String> {
+            match id {
+                "a/x.txt" => Ok(Some("0123456789abcdef".to_owned())),
+                "a/old.txt" => Ok(None),
+                _ => Err("no commit has it".to_owned()),
+            }
+        }
+    }
+    let files = super::Files(vec![("a/x.txt", "x"), ("a/old.txt", "x"), ("a/new.txt", "x")]);
+    let environment = Environment::new(Arc::new(History(files)), options());
     let render = |text: &str| environment.render("a/b.yaml", text, &Vars::default());
     let text = "{{ load_latest_git_commit('a/x.txt') }} {{ load_latest_git_commit('a/x.txt', 8) }}";
     assert_eq!(render(text).unwrap(), "0123456789abcdef 01234567");
-    assert!(render("{{ load_latest_git_commit('nope') }}").is_err());
+    let error = |text: &str| render(text).unwrap_err().message;
+    assert!(error("{{ load_latest_git_commit('nope') }}").contains("not found"));
+    assert_eq!(
+        error("{{ load_latest_git_commit('a/new.txt') }}"),
+        "the latest commit is not known: no commit has it"
+    );
+    assert_eq!(
+        error("{{ load_latest_git_commit('a/old.txt') }}"),
+        "the latest commit is not known: a/old.txt: the source has no Git history"
+    );
 }
 
 #[test]

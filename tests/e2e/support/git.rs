@@ -54,7 +54,8 @@ impl Drop for GitServer {
 
 /// A bare repository on a server, with a working copy to commit from.
 pub(crate) struct GitRepo {
-    work: PathBuf,
+    /// The working copy.
+    pub(crate) work: PathBuf,
     /// Where it is served.
     pub(crate) url: String,
 }
