@@ -273,35 +273,47 @@ pub struct Rules(pub Vec<Rule>);
 
 impl Rules {
     /// The credentials for a URL: the first rule that fits, else user and password of the URL itself, else none. A rule that
-    /// has certificates only adds them to what comes later.
+    /// has certificates only adds them to the others.
     pub fn choose(&self, url: &GitUrl) -> Auth {
         let mut skipped = Vec::new();
+        let mut chosen: Option<Auth> = None;
         let mut certificates: Option<Auth> = None;
         for rule in &self.0 {
             match rule.apply(url) {
                 Ok(auth) if auth.login == Login::Anonymous => {
                     certificates.get_or_insert(auth);
                 }
-                Ok(mut auth) => {
-                    if let (Some(more), None, None) =
-                        (certificates, &auth.ca_bundle, &auth.client_identity)
-                    {
-                        auth.ca_bundle = more.ca_bundle;
-                        auth.client_identity = more.client_identity;
-                    }
-                    auth.trail.skipped = skipped;
-                    return auth;
+                Ok(auth) => {
+                    chosen.get_or_insert(auth);
                 }
+                Err(_) if chosen.is_some() => {}
                 Err(reason) => skipped.push(format!("{}: {reason}", rule.origin())),
             }
         }
-        let mut auth = certificates.unwrap_or_default();
-        auth.login = of_url(url);
+        let mut auth = match (chosen, certificates) {
+            (Some(mut auth), Some(more)) if !auth.has_certificates() => {
+                auth.ca_bundle = more.ca_bundle;
+                auth.client_identity = more.client_identity;
+                auth
+            }
+            (Some(auth), _) => auth,
+            (None, certificates) => {
+                let mut auth = certificates.unwrap_or_default();
+                auth.login = of_url(url);
+                if auth.login != Login::Anonymous {
+                    auth.trail.used.get_or_insert_with(|| "the user in the URL".to_owned());
+                }
+                auth
+            }
+        };
         auth.trail.skipped = skipped;
-        if auth.login != Login::Anonymous {
-            auth.trail.used.get_or_insert_with(|| "the user in the URL".to_owned());
-        }
         auth
+    }
+}
+
+impl Auth {
+    fn has_certificates(&self) -> bool {
+        self.ca_bundle.is_some() || self.client_identity.is_some()
     }
 }
 

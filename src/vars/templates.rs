@@ -62,7 +62,12 @@ impl jinja::Loader for SearchPath {
             return Ok(None);
         }
         if name.starts_with("./") || name.starts_with("../") {
-            let Some(parent) = parent else { return Ok(None) };
+            // Without a file around it, `./` means nothing: the name is searched as if it were not there.
+            let Some(parent) = parent else {
+                let bare =
+                    name.strip_prefix("./").filter(|bare| !bare.split('/').any(|p| p == ".."));
+                return Ok(bare.and_then(|bare| self.search(bare)));
+            };
             if let Some((parent_name, _)) = parent.split_once(FOUND_AS) {
                 let joined = tree::join(tree::parent(parent_name), name);
                 return Ok(joined.ok().and_then(|name| self.search(&name)));

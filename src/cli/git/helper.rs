@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// How long helpers may take; some ask a keyring that the user has to unlock.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The credential helpers that the user has configured for git, if there is a git.
 pub(super) struct CredentialHelper {
@@ -19,12 +19,13 @@ pub(super) struct CredentialHelper {
 impl CredentialHelper {
     /// What the helpers know about a server. They are not let ask at the terminal.
     pub(super) async fn ask(&self, url: &GitUrl) -> Option<Rule> {
-        let mut question =
-            format!("protocol={}\nhost={}\n", url.scheme().name(), url.host_and_port());
-        question.push_str(&format!("path={}\n", url.path().trim_start_matches('/')));
-        if let Some(user) = url.user() {
-            question.push_str(&format!("username={user}\n"));
-        }
+        let user = url.user().map(|user| format!("username={user}\n")).unwrap_or_default();
+        let question = format!(
+            "protocol={}\nhost={}\npath={}\n{user}",
+            url.scheme().name(),
+            url.host_and_port(),
+            url.path().trim_start_matches('/'),
+        );
         let mut child = Command::new("git")
             .args(["credential", "fill"])
             .current_dir(&self.working_dir)

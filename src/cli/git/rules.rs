@@ -36,7 +36,7 @@ pub(super) fn rules(environment: &Environment, flags: &GitFlags) -> Result<Rules
         };
         let below = path.map(|path| format!("/{path}")).unwrap_or_default();
         let origin = format!("--git-* for {host}{below}");
-        rules.push(explicit(environment, origin, (host, path), &entry, &host_keys)?);
+        rules.push(explicit(environment, &origin, (host, path), &entry, &host_keys)?);
     }
     for (number, set) in sets(environment) {
         let get = |name: &str| set.get(name).copied().filter(|value| !value.is_empty());
@@ -50,7 +50,7 @@ pub(super) fn rules(environment: &Environment, flags: &GitFlags) -> Result<Rules
             ca: get("CA_BUNDLE"),
         };
         let origin = format!("KLUCTL_GIT_{number}*");
-        rules.push(explicit(environment, origin, (host, get("PATH")), &entry, &host_keys)?);
+        rules.push(explicit(environment, &origin, (host, get("PATH")), &entry, &host_keys)?);
     }
     for path in stores(environment) {
         // Stores are used as far as they are there.
@@ -72,7 +72,7 @@ struct Entry<'a> {
 
 fn explicit(
     environment: &Environment,
-    origin: String,
+    origin: &str,
     (host, path): (&str, Option<&str>),
     entry: &Entry<'_>,
     host_keys: &HostTrust,
@@ -92,7 +92,7 @@ fn explicit(
     let data: BTreeMap<String, Vec<u8>> =
         values.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect();
     let path = path.map(PathGlob::parse).transpose().map_err(&invalid)?;
-    let secret = GitSecret::from_data(origin.clone(), &data).map_err(&invalid)?;
+    let secret = GitSecret::from_data(origin, &data).map_err(&invalid)?;
     let secret = secret.or_trust(host_keys.clone());
     Ok(Rule::Explicit { host: HostRule::parse(host), path, secret })
 }

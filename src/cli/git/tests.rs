@@ -77,7 +77,7 @@ fn list(values: &[&str]) -> Vec<String> {
 
 #[test]
 fn flags_come_before_variables_and_those_before_stores() {
-    let store = "# mine\nhttps://stored:p4@h\nhttps://stored:p5@other.example/some/path\nbroken\n\
+    let store = "# mine\nhttps://stored:p4@h\nhttps://stored:secret-5@other.example/some/path\nbroken\n\
                  https://no-password@h\n";
     let files = [
         ("key", "variable-key"),
@@ -112,7 +112,7 @@ fn flags_come_before_variables_and_those_before_stores() {
         ("https://h/x", "ten:p10"),
         // Names of users have to agree.
         ("https://stored@h/x", "stored:p4"),
-        ("https://other.example/x", "stored:p5"),
+        ("https://other.example/x", "stored:secret-5"),
         ("https://third.example:8443/x", "xdg:p6"),
         ("https://third.example/x", "Anonymous"),
         ("http://other.example/x", "Anonymous"),
@@ -124,7 +124,7 @@ fn flags_come_before_variables_and_those_before_stores() {
     let (_, trail) = user.choose(&flags, "https://other.example/x");
     assert!(trail.contains(".git-credentials (user \"stored\")"), "{trail}");
     assert!(trail.contains("--git-* for h/flag/*: is for host h"), "{trail}");
-    assert!(!trail.contains("p5") && !trail.contains("p=1"), "{trail}");
+    assert!(!trail.contains("secret-5") && !trail.contains("p=1"), "{trail}");
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn keys_and_known_hosts_are_those_of_ssh() {
 }
 
 #[test]
-fn certificates_alone_are_added_to_what_comes_later() {
+fn certificates_alone_are_added_to_the_login() {
     let user = User::new(&[], &[("ca.pem", "pem"), (".git-credentials", "https://u:p@h")]);
     let home = user.home.path().display();
     let flags = GitFlags { git_ca_file: vec![format!("h={home}/ca.pem")], ..GitFlags::default() };
@@ -193,6 +193,12 @@ fn certificates_alone_are_added_to_what_comes_later() {
     assert!(matches!(auth.login, Login::Basic { .. }), "{:?}", auth.login);
     let auth = user.auth(&flags, "https://other/x");
     assert_eq!((auth.ca_bundle, auth.login), (None, Login::Anonymous));
+    // Whatever the order in which they are looked through.
+    let flags =
+        GitFlags { git_username: list(&["h/x=bot"]), git_password: list(&["h/x=pw"]), ..flags };
+    let auth = user.auth(&flags, "https://h/x");
+    assert_eq!(auth.ca_bundle.as_deref(), Some(&b"pem"[..]));
+    assert!(matches!(auth.login, Login::Basic { user, .. } if user == "bot"));
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -520,10 +521,10 @@ async fn bytes_on_disk_are_bounded() {
     }
     assert_eq!(repositories(&dir).len(), 2);
     // One repository that changes again and again does not grow for ever, either.
-    for n in 0..12_u32 {
-        let noise: String = (0..one / 20)
-            .map(|at| char::from(b'a' + (at as u32 * 7919 % (n + 17) % 26) as u8))
-            .collect();
+    for n in 0..12 {
+        // What hardly compresses, and is new each time.
+        let digests = (0..one / 200).flat_map(|at| Sha256::digest(format!("{n} {at}")));
+        let noise: String = digests.map(|byte| format!("{byte:02x}")).collect();
         origin.write("large.bin", &noise);
         origin.push("main");
         checkout(&cache, &server.url("shop.git"), &branch("main")).await.unwrap();

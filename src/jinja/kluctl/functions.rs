@@ -96,8 +96,11 @@ pub(crate) fn load_sha256(it: &mut Interp<'_>, scope: &Rc<Scope>, args: &Bound) 
 
 /// The id of a file. Names are not relative to the running template here, as in kluctl.
 fn find(it: &Interp<'_>, path: &Value) -> Res<String> {
-    let path = path_text(path)?;
-    let found = it.env.loader().resolve(path, None);
+    found(it, path_text(path)?, None)
+}
+
+fn found(it: &Interp<'_>, path: &str, parent: Option<&str>) -> Res<String> {
+    let found = it.env.loader().resolve(path, parent);
     found
         .map_err(|message| Raise::new("TemplateLoadError", message))?
         .ok_or_else(|| Raise::new("TemplateNotFound", format!("template {path} not found")))
@@ -122,11 +125,12 @@ pub(crate) fn load_base64(it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound)
 
 pub(crate) fn load_latest_git_commit(
     it: &mut Interp<'_>,
-    _scope: &Rc<Scope>,
+    scope: &Rc<Scope>,
     args: &Bound,
 ) -> Res<Value> {
-    let id = find(it, args.get(0))?;
     let path = path_text(args.get(0))?;
+    let parent = scope.ctx.template.id.clone();
+    let id = found(it, path, parent.as_deref())?;
     let unknown = |why: &str| Raise::runtime(format!("the latest commit is not known: {why}"));
     let commit = it.env.loader().latest_commit(&id).map_err(|message| unknown(&message))?;
     let commit =

@@ -24,6 +24,8 @@ fn includes_are_searched_in_order_and_relative_to_the_file() {
     assert_eq!(render("{% include 'who' %}").unwrap(), "app");
     assert_eq!(render("{% include './sub/who' %}").unwrap(), "sub");
     assert_eq!(render("{% include '../who' %}").unwrap(), "team");
+    // These do not know the file that they stand in, and search.
+    assert_eq!(render("{{ load_base64('./sub/who') }}").unwrap(), "c3Vi");
     assert_eq!(render("{% include 'only-root' %}").unwrap(), "root sees app");
     // A template that was found by searching searches again for names relative to itself.
     assert_eq!(render("{% include 'parts/a' %}").unwrap(), "b app");
