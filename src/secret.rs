@@ -83,7 +83,10 @@ pub fn redact_text(text: &str) -> String {
 
 /// Secret texts that a run came across, to take them out of whatever it tells. Clones share what they learn.
 #[derive(Clone, Default)]
-pub struct SecretTexts(Arc<Mutex<BTreeSet<(Reverse<usize>, String)>>>);
+pub struct SecretTexts(Arc<Mutex<LongestFirst>>);
+
+/// Texts by length.
+type LongestFirst = BTreeSet<(Reverse<usize>, String)>;
 
 impl SecretTexts {
     /// Shorter texts are not masked: they are words and numbers that occur anywhere.

@@ -144,7 +144,9 @@ impl CommandOutcome {
 }
 
 fn mask_failures(failures: &mut [ObjectFailure], secrets: &SecretTexts) {
-    failures.iter_mut().for_each(|failure| failure.message = secrets.mask(&failure.message));
+    for failure in failures {
+        failure.message = secrets.mask(&failure.message);
+    }
 }
 
 /// What a validation found.

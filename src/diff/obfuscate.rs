@@ -109,7 +109,9 @@ fn collect_texts(value: &Value, texts: &mut Vec<String>) {
         }
         Value::Array(items) => {
             texts.push(value.to_string());
-            items.iter().for_each(|value| collect_texts(value, texts));
+            for item in items {
+                collect_texts(item, texts);
+            }
         }
         Value::String(text) => {
             if let Ok(decoded) = STANDARD.decode(text)

@@ -75,6 +75,7 @@ async fn validation_can_be_left_to_deployments_or_switched_off(case: &mut Case) 
     let never = json!({"interval": "1s", "validateInterval": "never"});
     case.deploy_files("never", &files, never).await?;
     case.deploy_files("off", &files, json!({"interval": "1s", "validate": false})).await?;
+    case.deploy_files("default", &files, json!({"interval": "1s"})).await?;
     for name in ["never", "off"] {
         let object = case.wait_ready(name).await?;
         let validated = &object["status"]["lastValidateResult"]["ready"];
@@ -88,6 +89,11 @@ async fn validation_can_be_left_to_deployments_or_switched_off(case: &mut Case) 
         ensure!(case.config_map(name).await?.is_null(), "{name} was deployed at the interval");
         case.request_reconcile(name, "1").await?;
     }
+    // Left out, the interval of validation is the other one.
+    case.wait_ready("default").await?;
+    case.delete("v1", "ConfigMap", "default").await?;
+    case.wait_failed("default", "ValidateFailed").await?;
+    ensure!(case.config_map("default").await?.is_null(), "deployed at the interval");
     // Asking for a reconciliation asks for a validation, too, unless there is none.
     let object = case.wait_handled("never", "1").await?;
     ensure!(ready_reason(&object) == "ValidateFailed", "{}", object["status"]);

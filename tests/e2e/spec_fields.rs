@@ -17,6 +17,7 @@ tests![
     fixed_images_are_used_where_they_fit,
     target_name_and_context_are_overridden,
     a_project_below_the_root_is_found,
+    the_artifact_counts_and_not_what_its_source_says_of_itself,
     a_repository_is_cloned_and_its_secret_watched,
     without_waiting_readiness_delays_nothing,
     the_first_error_ends_a_deployment_that_aborts,
@@ -181,6 +182,26 @@ async fn a_project_below_the_root_is_found(case: &mut Case) -> Result<()> {
     case.patch_spec("app", json!({"path": "../elsewhere"})).await?;
     let object = case.wait_failed("app", "InvalidSpec").await?;
     ensure!(condition(&object, "Stalled").is_some(), "{}", object["status"]);
+    Ok(())
+}
+
+async fn the_artifact_counts_and_not_what_its_source_says_of_itself(case: &mut Case) -> Result<()> {
+    case.start_controller(&[]).await?;
+    let one = config_map("one", "first");
+    case.publish("app", &with(&SHARED, &[("config/one.yaml", &one)]), "v1@sha256:0001").await?;
+    // The last fetch failed, which does not make the artifact bad; nor is the version asked for served any more.
+    let failed = json!({"status": {"observedGeneration": 1, "conditions": [
+        {"type": "Ready", "status": "False", "reason": "FetchFailed", "message": "no",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"},
+        {"type": "Stalled", "status": "True", "reason": "FetchFailed", "message": "no",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"}]}});
+    let (api_version, kind) = ("source.toolkit.fluxcd.io/v1", "ExternalArtifact");
+    case.patch_status(api_version, kind, "app", failed).await?;
+    let source =
+        json!({"apiVersion": "source.toolkit.fluxcd.io/v1alpha7", "kind": kind, "name": "app"});
+    case.apply(case.artifact_deployment("app", "app", json!({"sourceRef": source}))).await?;
+    case.wait_ready("app").await?;
+    ensure!(case.config_map("one").await?["data"]["value"] == "first", "not deployed");
     Ok(())
 }
 
