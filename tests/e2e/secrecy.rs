@@ -40,8 +40,8 @@ fn failing(name: &'static str, files: &[(&str, &str)], spec: Value, says: &'stat
     Failing { name, files: files.collect(), spec, says }
 }
 
-/// Deploys all, waits until each has failed as meant, then searches.
-async fn fail_in_silence(case: &Case, sink: &EventSink, all: &[Failing]) -> Result<()> {
+/// Deploys all and waits until each has failed as meant.
+async fn fail_all(case: &Case, sink: &EventSink, all: &[Failing]) -> Result<()> {
     for it in all {
         let files: Vec<(&str, &str)> =
             it.files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
@@ -72,7 +72,7 @@ async fn fail_in_silence(case: &Case, sink: &EventSink, all: &[Failing]) -> Resu
         };
         case.wait_until("its event", || async { Ok(errors()) }).await?;
     }
-    search(case, sink).await
+    Ok(())
 }
 
 /// Searches status, events, payloads and log for anything secret, also in base64.
@@ -186,23 +186,31 @@ async fn secrets_of_variables_and_arguments_are_told_nowhere(case: &mut Case) ->
         all.push(failing(name, &files, args(name), says));
     }
     // The API server quotes what it refuses. (An object's own name is told, whatever it was made of.)
-    for (name, text) in [
+    for (name, text, says) in [
+        (
+            "refused-port",
+            "apiVersion: v1\nkind: Service\nmetadata:\n  name: x\nspec:\n  ports: [{port: 80, name: \"{{ credentials.name }}\"}]\n",
+            "deploy failed",
+        ),
         (
             "refused-label",
             "apiVersion: v1\nkind: Secret\nmetadata:\n  name: x\n  labels: {a: \"{{ credentials.name }}\"}\n",
+            "metadata.labels",
         ),
         (
             "refused-type",
             "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\ndata:\n  a: [\"{{ credentials.text }}\"]\n",
+            "data",
         ),
     ] {
         let files = with(&SHARED, &[(".kluctl.yaml", &project), VARS, ("config/it.yaml", text)]);
-        all.push(failing(name, &files, args(name), "deploy failed"));
+        all.push(failing(name, &files, args(name), says));
     }
     let undeclared = json!({"args": {"namespace": case.namespace, "name": "undeclared", "another": "hush-undeclared"}});
     let files = with(&SHARED, &[("config/it.yaml", "{{ args.another.nope }}")]);
     all.push(failing("undeclared", &files, undeclared, "nope"));
-    fail_in_silence(case, &sink, &all).await
+    fail_all(case, &sink, &all).await?;
+    search(case, &sink).await
 }
 
 async fn secrets_in_refused_and_broken_manifests_are_told_nowhere(case: &mut Case) -> Result<()> {
@@ -241,7 +249,8 @@ async fn secrets_in_refused_and_broken_manifests_are_told_nowhere(case: &mut Cas
         );
         all.push(failing(name, &files, json!({}), says));
     }
-    fail_in_silence(case, &sink, &all).await
+    fail_all(case, &sink, &all).await?;
+    search(case, &sink).await
 }
 
 async fn secrets_of_git_and_kubeconfigs_are_told_nowhere(case: &mut Case) -> Result<()> {
@@ -288,13 +297,6 @@ async fn secrets_of_git_and_kubeconfigs_are_told_nowhere(case: &mut Case) -> Res
             "deployment.yaml:2",
         ),
     ];
-    // A source that cannot be fetched, whose own words are passed on.
-    case.apply(json!({"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository", "metadata": {"name": "lost"},
-        "spec": {"interval": "1h", "url": "http://robot:hush-source@127.0.0.1:1/x.git", "timeout": "1s"}}))
-        .await?;
-    let lost = json!({"sourceRef": {"kind": "GitRepository", "name": "lost"}});
-    all.push(failing("lost", &files, lost, "artifact"));
-
     let text = std::fs::read_to_string(&case.suite.kubeconfig)?;
     let working: Value = serde_json::from_str(&text)?;
     let user = |user: Value| {
@@ -347,5 +349,23 @@ async fn secrets_of_git_and_kubeconfigs_are_told_nowhere(case: &mut Case) -> Res
         let spec = json!({"kubeConfig": {"secretRef": {"name": name}}, "timeout": "5s"});
         all.push(failing(name, &files, spec, says));
     }
-    fail_in_silence(case, &sink, &all).await
+    fail_all(case, &sink, &all).await?;
+
+    // A source that cannot be fetched, whose own words are passed on.
+    case.apply(json!({"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository", "metadata": {"name": "lost"},
+        "spec": {"interval": "1h", "url": "http://robot:hush-source@127.0.0.1:1/x.git", "timeout": "1s"}}))
+        .await?;
+    let (api_version, kind) = ("source.toolkit.fluxcd.io/v1", "GitRepository");
+    case.wait_for(api_version, kind, "lost", "its failure", |object| {
+        message_of(object, "Ready").contains("127.0.0.1:1/x.git")
+    })
+    .await?;
+    let lost = json!({"sourceRef": {"kind": "GitRepository", "name": "lost"}});
+    case.apply(case.artifact_deployment("lost", "lost", lost)).await?;
+    case.wait_for("flux.kluctl.io/v1alpha1", "KluctlDeployment", "lost", "the reason", |object| {
+        let said = ["Ready", "Reconciling"].map(|kind| message_of(object, kind));
+        said.iter().any(|text| text.contains("no artifact") && text.contains("127.0.0.1:1/x.git"))
+    })
+    .await?;
+    search(case, &sink).await
 }
