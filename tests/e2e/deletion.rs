@@ -17,6 +17,7 @@ tests![
     deletion_removes_only_what_carries_the_own_discriminator,
     a_deletion_that_waits_holds_no_worker,
     a_prune_that_waits_holds_no_worker,
+    a_second_wait_holds_no_worker_either,
 ];
 
 async fn deletion_follows_prune_when_delete_is_left_out(case: &mut Case) -> Result<()> {
@@ -116,7 +117,7 @@ async fn deploy_held(case: &mut Case) -> Result<GitRepo> {
         ("config/held.yaml", &held),
         ("config/free.yaml", &free),
     ];
-    let repo = case.deploy_project("held", &files, json!({})).await?;
+    let repo = case.deploy_project("held", &files, json!({"timeout": "150s"})).await?;
     case.wait_ready("held").await?;
     hold(case, true).await?;
     Ok(repo)
@@ -135,8 +136,7 @@ async fn others_work_meanwhile(case: &Case) -> Result<()> {
         message.contains("ConfigMap/held") && message.contains("example.com/hold")
     })
     .await?;
-    case.deploy_project("app", TWO_CONFIG_MAPS, json!({})).await?;
-    case.wait_ready("app").await?;
+    another_works(case, "app").await?;
     let held = case.get("flux.kluctl.io/v1alpha1", "KluctlDeployment", "held").await?;
     let held = held.unwrap_or_default();
     ensure!(
@@ -145,6 +145,17 @@ async fn others_work_meanwhile(case: &Case) -> Result<()> {
         held["status"]
     );
     Ok(())
+}
+
+/// Deploys a project of its own.
+async fn another_works(case: &Case, name: &str) -> Result<()> {
+    let config = format!(
+        "discriminator: test-{name}-{{{{ args.namespace }}}}\nargs:\n  - name: namespace\n"
+    );
+    let mut files = TWO_CONFIG_MAPS.to_vec();
+    files[0].1 = &config;
+    case.deploy_project(name, &files, json!({})).await?;
+    case.wait_ready(name).await.map(|_| ())
 }
 
 async fn a_deletion_that_waits_holds_no_worker(case: &mut Case) -> Result<()> {
@@ -168,4 +179,30 @@ async fn a_prune_that_waits_holds_no_worker(case: &mut Case) -> Result<()> {
     case.wait_ready_at("held", &commit).await?;
     ensure!(case.config_map("held").await?.is_null(), "Ready before the orphan was gone");
     Ok(())
+}
+
+/// First an object that does not go, then one that does not become ready: in between, the deployment works.
+async fn a_second_wait_holds_no_worker_either(case: &mut Case) -> Result<()> {
+    case.start_controller(&["--concurrent=1"]).await?;
+    let repo = deploy_held(case).await?;
+    let deployment = "deployments:\n  - deleteObjects:\n      - kind: ConfigMap\n        name: held\n        namespace: {{ args.namespace }}\n  \
+                      - barrier: true\n  - path: config\n    waitReadiness: true\noverrideNamespace: {{ args.namespace }}\n";
+    let stuck = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: stuck\nspec:\n  replicas: 1\n  selector:\n    matchLabels: {app: stuck}\n  template:\n    metadata:\n      labels: {app: stuck}\n    spec:\n      nodeSelector: {nowhere: \"true\"}\n      containers:\n        - {name: c, image: example.com/x:1}\n";
+    let commit = repo.commit(&[
+        ("deployment.yaml", deployment),
+        ("config/held.yaml", ""),
+        ("config/stuck.yaml", stuck),
+    ])?;
+    case.fetch_commit("held", &commit).await?;
+    others_work_meanwhile(case).await?;
+    hold(case, false).await?;
+    case.wait_for(
+        "flux.kluctl.io/v1alpha1",
+        "KluctlDeployment",
+        "held",
+        "its second wait",
+        |object| message_of(object, "Reconciling").contains("Deployment/stuck"),
+    )
+    .await?;
+    another_works(case, "third").await
 }
