@@ -188,6 +188,9 @@ pub struct FormerTarget {
     /// Where there may be objects of it.
     #[serde(skip_serializing_if = "is_default")]
     pub footprint: Footprint,
+    /// Whether its objects are being pruned now, so that nobody else may begin to deploy to it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub pruning: bool,
     /// What became of its objects, and what to do; empty until a deployment of the present target has succeeded.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,

@@ -58,7 +58,7 @@ pub(crate) async fn claim(pass: &mut Pass, target: &Target) -> Result<Claimed, F
         pass.record_claim(&bid).await?;
     }
     for _ in 0..LOOKS {
-        let all = read(&pass.context).await?;
+        let all = read(&pass.context, |object| Bid::read_on(object, target)).await?;
         let claim = ownership::decide(&me, &bid, &all);
         if let Claim::Pending(rival) = &claim {
             tracing::debug!(%rival, "waiting until it steps back");
@@ -117,13 +117,16 @@ pub(crate) async fn others(
     target: &Target,
 ) -> Result<Vec<Claimant>, Failure> {
     let me = Claimant::ours(key);
-    let all = read(context).await?;
+    let all = read(context, Bid::read).await?;
     let others = all.into_iter().filter(|(who, bid)| *who != me && bid.target == *target);
     Ok(others.map(|(who, _)| who).collect())
 }
 
-/// All claims as they are stored at this moment, as far as the controller may see them.
-async fn read(context: &Context) -> Result<BTreeMap<Claimant, Bid>, Failure> {
+/// All claims as they are stored at this moment, as far as the controller may see them; `ours` reads those of this API group.
+async fn read(
+    context: &Context,
+    ours: impl Fn(&Value) -> Option<Bid>,
+) -> Result<BTreeMap<Claimant, Bid>, Failure> {
     let failed = |outcome: &ApiOutcome| {
         secrets::refused(
             reason::OWNERSHIP_CONFLICT,
@@ -131,12 +134,11 @@ async fn read(context: &Context) -> Result<BTreeMap<Claimant, Bid>, Failure> {
             outcome,
         )
     };
-    let ours = own_kind();
-    let mut bids: BTreeMap<_, _> = list(context, &ours)
+    let mut bids: BTreeMap<_, _> = list(context, &own_kind())
         .await
         .map_err(|outcome| failed(&outcome))?
         .iter()
-        .filter_map(|object| Some((Claimant::ours(&name_of(object)), Bid::read(object)?)))
+        .filter_map(|object| Some((Claimant::ours(&name_of(object)), ours(object)?)))
         .collect();
     let kinds = context.own.refresh_kinds().await.map_err(|outcome| failed(&outcome))?;
     let Some(theirs) = kinds.preferred(GITOPS_GROUP, KIND) else { return Ok(bids) };

@@ -162,20 +162,13 @@ async fn delete_target(
     doomed: &Doomed,
 ) -> Result<Result<CommandOutcome, String>, Failure> {
     let (context, key) = (pass.context.clone(), pass.key.clone());
-    if doomed.is_present
-        && let Claimed::Refused { owner } = claims::claim(pass, target).await?
-    {
+    if let Claimed::Refused { owner } = claims::claim(pass, target).await? {
         return Ok(Err(owner.to_string()));
     }
     // The turn before the slot: who has the turn may need a slot to come to an end.
     let queued = tokio::time::Instant::now();
     let turn = context.stopping.run_until_cancelled(context.turns.wait_for(target)).await;
     let Some(_turn) = turn else { return Err(interrupted()) };
-    if !doomed.is_present
-        && let Some(owner) = claims::others(&context, &key, target).await?.first()
-    {
-        return Ok(Err(owner.to_string()));
-    }
     let slot = context.slots.clone().acquire_owned();
     let Some(Ok(slot)) = context.stopping.run_until_cancelled(slot).await else {
         return Err(interrupted());

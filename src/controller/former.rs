@@ -53,7 +53,11 @@ pub(crate) async fn settle(
             // Without a discriminator they are out of reach.
             (Fate::Prune | Fate::Count, None) => None,
         };
-        kept.extend(message.map(|message| FormerTarget { message, ..former.clone() }));
+        kept.extend(message.map(|message| FormerTarget {
+            message,
+            pruning: false,
+            ..former.clone()
+        }));
     }
     done.former = Some(kept);
     Ok(())

@@ -7,6 +7,8 @@
 //! which take theirs down ([`ClaimState::Refused`]). Two can never both find themselves alone, since of two flags one was
 //! raised before the other's owner looked. A granted target stays granted until its owner goes away or wants another one.
 //!
+//! Pruning what was left at a former target is announced by a flag, too, that is taken down at the end of the run.
+//!
 //! Objects of the other API group do not take part in this: whoever cannot be held back comes before all others.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -80,6 +82,23 @@ impl Bid {
         Some(Self { target: Target::of(&claim), state: claim.state, created: created.to_owned() })
     }
 
+    /// What an object of this API group wants with one target. To prune what it left there counts as well.
+    pub(crate) fn read_on(object: &Value, target: &Target) -> Option<Self> {
+        let claim = Self::read(object).filter(|bid| bid.target == *target);
+        claim.or_else(|| {
+            let former = object["status"]["formerTargets"].as_array()?;
+            former.iter().find(|former| {
+                let cluster = former["clusterId"].as_str().filter(|id| !id.is_empty());
+                former["pruning"] == true
+                    && former["discriminator"] == target.discriminator.as_str()
+                    && cluster.is_none_or(|id| id == target.cluster_id)
+            })?;
+            let created = object["metadata"]["creationTimestamp"].as_str().unwrap_or_default();
+            let (target, created) = (target.clone(), created.to_owned());
+            Some(Self { target, state: ClaimState::Requested, created })
+        })
+    }
+
     /// The claim of an object of the other API group. It asks nobody, so it is granted and the oldest of all.
     pub(crate) fn read_foreign(object: &Value) -> Option<Self> {
         let key = &object["status"]["targetKey"];
@@ -146,13 +165,15 @@ pub(crate) struct Claims {
 
 impl Claims {
     /// Takes notice of a claim; `None` when the object has none, or is gone. Returns to whom that is news: the others that
-    /// want the same target, or wanted it; and the object itself when it was refused in favour of one that has left since.
+    /// want the same target, or wanted it; and the object itself when it was refused, without asking, in favour of one that
+    /// has left since.
     pub(crate) fn observe(&mut self, who: &Claimant, bid: Option<Bid>) -> BTreeSet<Claimant> {
         let old = self.bids.get(who).cloned();
         if old == bid {
             return BTreeSet::new();
         }
         let mut woken = BTreeSet::new();
+        let has_asked = old.as_ref().is_some_and(|old| old.state == ClaimState::Requested);
         if let Some(old) = old.filter(|old| bid.as_ref().is_none_or(|b| b.target != old.target)) {
             self.bids.remove(who);
             if let Some(all) = self.by_target.get_mut(&old.target) {
@@ -173,7 +194,9 @@ impl Claims {
         match bid.state {
             // What comes of it is news, soon.
             ClaimState::Requested => {}
-            ClaimState::Refused if !others().any(is_raised) => woken.extend(all.iter().cloned()),
+            ClaimState::Refused if !has_asked && !others().any(is_raised) => {
+                woken.extend(all.iter().cloned());
+            }
             ClaimState::Refused | ClaimState::Granted => woken.extend(others().cloned()),
         }
         self.bids.insert(who.clone(), bid);

@@ -232,6 +232,23 @@ impl Pass {
         })
     }
 
+    /// Tells all controllers that objects of former targets are about to be pruned.
+    ///
+    /// # Errors
+    /// When it cannot be written; nothing may be pruned then.
+    pub(crate) async fn announce_pruning(&mut self) -> Result<(), Failure> {
+        if self.is_dry_run() || self.status.former_targets.is_empty() {
+            return Ok(());
+        }
+        self.status.former_targets.iter_mut().for_each(|former| former.pruning = true);
+        let status = self.progress_status("Preparing to prune former targets");
+        let (context, key) = (self.context.clone(), self.key.clone());
+        context.store.write_status(&key, &mut self.object, &status).await.map_err(|error| {
+            let message = format!("the claim on former targets could not be written: {error}");
+            Failure::new(reason::PRUNE_FAILED, Outlook::Backoff, message)
+        })
+    }
+
     /// Runs `work`, and meanwhile writes its progress now and then. A repetition of what is in place already is silent unless
     /// it has to wait.
     pub(crate) async fn with_progress<T>(

@@ -165,6 +165,9 @@ async fn run(pass: &mut Pass, spec: &KluctlDeploymentSpec) -> Result<Done, Failu
         pass.facts.footprint = record::kept(found);
         pass.record_target().await?;
     }
+    if actions.prune {
+        pass.announce_pruning().await?;
+    }
     let (facts, id) = (pass.facts.clone(), pass.id.clone());
     let (footprint, former) = (pass.status.footprint.clone(), pass.status.former_targets.clone());
     let run = Acting {
@@ -302,7 +305,9 @@ async fn claim(
                 "discriminator {:?} is managed by {owner} on the same cluster; nothing was deployed",
                 target.discriminator
             );
-            Err(Failure::stalled(reason::OWNERSHIP_CONFLICT, message))
+            // The owner's end wakes this object, unless the owner is out of the watches' sight.
+            let retry_after = pass.spec.as_ref().map(|spec| spec.interval.0);
+            Err(Failure { retry_after, ..Failure::stalled(reason::OWNERSHIP_CONFLICT, message) })
         }
     }
 }

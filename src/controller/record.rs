@@ -65,6 +65,7 @@ pub(crate) fn recorded(status: &KluctlDeploymentStatus) -> Option<FormerTarget> 
         context: recorded_context(status),
         objects: status.last_deploy_result.as_ref().and_then(objects_of),
         footprint: status.footprint.clone(),
+        pruning: false,
         message: String::new(),
     })
 }

@@ -101,6 +101,7 @@ pub(crate) fn summarize(before: Before<'_>, facts: &Facts, ending: &Ending, run:
     let mut status = before.status.clone();
     status.conditions.retain(|condition| condition.condition_type != "Healthy");
     status.ready_for_migration = true;
+    status.former_targets.iter_mut().for_each(|former| former.pruning = false);
     handle_requests(&mut status, before.requests, ending);
     if facts.revision.is_some() {
         status.last_attempted_revision.clone_from(&facts.revision);

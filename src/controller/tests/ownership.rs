@@ -69,6 +69,22 @@ fn claims_are_read_as_they_are_recorded() {
     assert_eq!(Bid::read(&object), None);
 }
 
+#[test]
+fn who_prunes_a_former_target_has_a_flag_up_there() {
+    let mut object = json!({ "metadata": { "creationTimestamp": "2026" }, "status": {
+        "claim": bid(Granted, "2026").record(),
+        "formerTargets": [{ "discriminator": "old", "clusterId": "c", "pruning": true }],
+    } });
+    assert_eq!(Bid::read_on(&object, &target("t")).map(|bid| bid.state), Some(Granted));
+    let pruning = Bid::read_on(&object, &target("old")).unwrap();
+    assert_eq!((pruning.state, pruning.target), (Requested, target("old")));
+    assert_eq!(Bid::read_on(&object, &target("other")), None);
+    let elsewhere = Target { cluster_id: "d".into(), ..target("old") };
+    assert_eq!(Bid::read_on(&object, &elsewhere), None);
+    object["status"]["formerTargets"][0]["pruning"] = false.into();
+    assert_eq!(Bid::read_on(&object, &target("old")), None, "the run has ended");
+}
+
 fn names(woken: impl IntoIterator<Item = Claimant>) -> Vec<String> {
     woken.into_iter().map(|who| who.name.name).collect()
 }
@@ -98,6 +114,9 @@ fn who_was_refused_for_one_that_has_left_since_tries_again() {
     assert!(claims.observe(&who("a"), Some(bid(Granted, "1"))).is_empty());
     assert!(claims.observe(&who("a"), None).is_empty(), "nobody knows of b yet");
     assert_eq!(names(claims.observe(&who("b"), Some(bid(Refused, "2")))), ["b"]);
+    // Who has asked knows better than the watches, which need not see the owner.
+    assert!(claims.observe(&who("b"), Some(bid(Requested, "2"))).is_empty());
+    assert!(claims.observe(&who("b"), Some(bid(Refused, "2"))).is_empty());
 }
 
 /// What an object of the model does next.
