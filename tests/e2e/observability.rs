@@ -25,6 +25,7 @@ async fn deploy_one(case: &Case, name: &str, value: &str) -> Result<()> {
 
 /// Ports on which a process accepts TCP connections, as the kernel lists them.
 fn listening_ports(process: u32) -> Result<BTreeSet<u16>> {
+    const LISTENING: &str = "0A";
     let mut sockets = BTreeSet::new();
     for entry in fs::read_dir(format!("/proc/{process}/fd"))? {
         // Descriptors come and go.
@@ -43,7 +44,6 @@ fn listening_ports(process: u32) -> Result<BTreeSet<u16>> {
             else {
                 continue;
             };
-            const LISTENING: &str = "0A";
             if *state == LISTENING && sockets.contains(*inode) {
                 let port = local.rsplit_once(':').context("no port")?.1;
                 ports.insert(u16::from_str_radix(port, 16)?);

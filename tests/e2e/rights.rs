@@ -117,63 +117,46 @@ async fn the_shipped_roles_are_enough_and_deploying_needs_another_account(
     Ok(())
 }
 
+/// A namespace beside the test's own.
+async fn elsewhere(case: &Case) -> Result<Case> {
+    Case::start(case.suite.clone(), &format!("elsewhere-{}", case.namespace)).await
+}
+
 async fn only_the_namespace_asked_for_is_watched(case: &mut Case) -> Result<()> {
-    let elsewhere = format!("{}-b", case.namespace);
-    case.apply_cluster(
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": elsewhere}}),
-    )
-    .await?;
+    let other = elsewhere(case).await?;
     let namespace = case.namespace.clone();
-    case.start_controller_with(
-        &["--watch-all-namespaces=false"],
-        &[("RUNTIME_NAMESPACE", &namespace)],
-    )
-    .await?;
+    let environment = [("RUNTIME_NAMESPACE", namespace.as_str())];
+    case.start_controller_with(&["--watch-all-namespaces=false"], &environment).await?;
     let one = config_map("\"{{ args.name }}\"", "first");
     let files = with(&SHARED, &[("config/one.yaml", &one)]);
-    case.publish("app", &files, "v1@sha256:0001").await?;
-    let source = json!({"kind": "ExternalArtifact", "name": "app", "namespace": namespace});
-    let mut there = case.artifact_deployment("there", "app", json!({"sourceRef": source}));
-    there["metadata"]["namespace"] = elsewhere.as_str().into();
-    case.apply(there).await?;
-    case.apply(case.artifact_deployment("here", "app", json!({}))).await?;
+    other.deploy_files("there", &files, json!({})).await?;
+    case.deploy_files("here", &files, json!({})).await?;
     case.wait_ready("here").await?;
-    let there = case.api("flux.kluctl.io/v1alpha1", "KluctlDeployment", Some(&elsewhere));
-    let there = there.get("there").await?;
-    ensure!(there.data["status"]["conditions"].is_null(), "reconciled: {}", there.data["status"]);
-    ensure!(case.config_map("there").await?.is_null(), "deployed from a namespace not watched");
-    case.delete_cluster("v1", "Namespace", &elsewhere).await
+    let there = other.get_deployment("there").await?;
+    ensure!(there["status"]["conditions"].is_null(), "reconciled: {}", there["status"]);
+    ensure!(other.config_map("there").await?.is_null(), "deployed in a namespace not watched");
+    other.finish().await
 }
 
 async fn a_source_of_another_namespace_is_used(case: &mut Case) -> Result<()> {
-    let elsewhere = format!("{}-b", case.namespace);
-    case.apply_cluster(
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": elsewhere}}),
-    )
-    .await?;
-    // All namespaces are watched, so that another test's objects must be told apart by a label.
+    let other = elsewhere(case).await?;
+    // All namespaces are watched, so that other tests' objects must be told apart by a label.
     let selector = format!("--watch-label-selector=test={}", case.namespace);
     case.start_controller(&["--watch-all-namespaces=true", &selector]).await?;
     let (first, second) = (config_map("one", "first"), config_map("one", "second"));
-    let namespace = std::mem::replace(&mut case.namespace, elsewhere.clone());
-    let published =
-        case.publish("app", &with(&SHARED, &[("config/one.yaml", &first)]), "v1@sha256:0001").await;
-    case.namespace = namespace.clone();
-    published?;
-    let source = json!({"kind": "ExternalArtifact", "name": "app", "namespace": elsewhere});
+    let files = with(&SHARED, &[("config/one.yaml", &first)]);
+    other.publish("app", &files, "v1@sha256:0001").await?;
+    let source =
+        json!({"kind": "ExternalArtifact", "name": "app", "namespace": other.namespace.as_str()});
     let mut object = case.artifact_deployment("app", "app", json!({"sourceRef": source}));
-    object["metadata"]["labels"] = json!({"test": namespace});
+    object["metadata"]["labels"] = json!({"test": case.namespace});
     case.apply(object).await?;
     case.wait_ready("app").await?;
-    case.namespace = elsewhere.clone();
-    let published = case
-        .publish("app", &with(&SHARED, &[("config/one.yaml", &second)]), "v2@sha256:0002")
-        .await;
-    case.namespace = namespace;
-    published?;
+    let files = with(&SHARED, &[("config/one.yaml", &second)]);
+    other.publish("app", &files, "v2@sha256:0002").await?;
     case.wait_for("v1", "ConfigMap", "one", "the new revision", |object| {
         object["data"]["value"] == "second"
     })
     .await?;
-    case.delete_cluster("v1", "Namespace", &elsewhere).await
+    other.finish().await
 }

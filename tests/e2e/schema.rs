@@ -51,14 +51,14 @@ fn all_fields() -> Value {
     })
 }
 
-fn object(case: &Case, spec: Value) -> Value {
+fn object(case: &Case, spec: &Value) -> Value {
     json!({"apiVersion": "flux.kluctl.io/v1alpha1", "kind": "KluctlDeployment",
         "metadata": {"name": "app", "namespace": case.namespace}, "spec": spec})
 }
 
 async fn every_field_of_every_release_is_accepted_and_kept(case: &mut Case) -> Result<()> {
     let mut spec = all_fields();
-    let stored = case.try_apply(&object(case, spec.clone())).await?;
+    let stored = case.try_apply(&object(case, &spec)).await?;
     ensure!(stored["spec"] == spec, "{:#}", stored["spec"]);
     let all = spec.as_object_mut().expect("a mapping");
     all.remove("sourceRef");
@@ -66,7 +66,7 @@ async fn every_field_of_every_release_is_accepted_and_kept(case: &mut Case) -> R
     let source = json!({"url": "https://example.com/x.git", "ref": {"branch": "b", "tag": "t"}, "path": "p",
         "secretRef": {"name": "secret"}});
     all.insert("source".into(), source);
-    let stored = case.try_apply(&object(case, spec.clone())).await?;
+    let stored = case.try_apply(&object(case, &spec)).await?;
     ensure!(stored["spec"] == spec, "{:#}", stored["spec"]);
     Ok(())
 }
@@ -116,7 +116,7 @@ async fn what_makes_no_sense_is_refused_at_once(case: &mut Case) -> Result<()> {
         } else {
             parent.insert(key.to_owned(), value.clone());
         }
-        match case.try_apply(&object(case, spec)).await {
+        match case.try_apply(&object(case, &spec)).await {
             Ok(_) => anyhow::bail!("spec{pointer} = {value} was accepted"),
             Err(error) => {
                 let error = format!("{error:#}");
@@ -125,16 +125,16 @@ async fn what_makes_no_sense_is_refused_at_once(case: &mut Case) -> Result<()> {
         }
     }
     let mut both = json!({"interval": "1m", "source": source, "path": "p"});
-    let error = case.try_apply(&object(case, both.clone())).await.expect_err("path with source");
+    let error = case.try_apply(&object(case, &both)).await.expect_err("path with source");
     ensure!(format!("{error:#}").contains("use source.path"), "{error:#}");
     both.as_object_mut().expect("a mapping").remove("path");
-    case.try_apply(&object(case, both)).await?;
+    case.try_apply(&object(case, &both)).await?;
     Ok(())
 }
 
 async fn defaults_are_filled_in(case: &mut Case) -> Result<()> {
     let spec = json!({"interval": "1m", "sourceRef": {"kind": "Bucket", "name": "a"}});
-    let stored = case.try_apply(&object(case, spec)).await?;
+    let stored = case.try_apply(&object(case, &spec)).await?;
     let spec = &stored["spec"];
     for (field, value) in [
         ("suspend", json!(false)),

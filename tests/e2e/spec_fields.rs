@@ -54,7 +54,9 @@ const ITEMS: &[(&str, &str)] = &[
 async fn items(case: &Case, name: &str) -> Result<Vec<String>> {
     let selector = format!("kluctl.io/discriminator={name}-{}", case.namespace);
     let mut names: Vec<String> = case.names("v1", "ConfigMap", &selector).await?;
-    names.iter_mut().for_each(|item| *item = item.replace(&format!("{name}-"), ""));
+    for item in &mut names {
+        *item = item.replace(&format!("{name}-"), "");
+    }
     Ok(names)
 }
 
@@ -420,14 +422,14 @@ async fn projects_that_need_later_features_are_refused_by_name(case: &mut Case) 
         vars("gcpSecretManager: {secretName: projects/x}"),
         vars("vault: {address: \"https://example.com\", path: x}"),
     );
-    let used: [(&str, [(&str, &str); 2], &[&str]); 4] = [
-        ("sops", [("config/secret.yaml", encrypted), ("x", "")], &["config/secret.yaml", "SOPS"]),
-        ("oci", [("deployment.yaml", oci), ("x", "")], &["deployment.yaml:2", "OCI"]),
-        ("gcp", [("deployment.yaml", &gcp), ("x", "")], &["deployment.yaml:2", "gcpSecretManager"]),
-        ("vault", [("deployment.yaml", &vault), ("x", "")], &["deployment.yaml:2", "vault"]),
+    let used = [
+        ("sops", ("config/secret.yaml", encrypted), ["config/secret.yaml", "SOPS"]),
+        ("oci", ("deployment.yaml", oci), ["deployment.yaml:2", "OCI"]),
+        ("gcp", ("deployment.yaml", &gcp), ["deployment.yaml:2", "gcpSecretManager"]),
+        ("vault", ("deployment.yaml", &vault), ["deployment.yaml:2", "vault"]),
     ];
-    for (name, changes, _) in &used {
-        let files = with(&with(&SHARED, &[("config/one.yaml", &one)]), changes);
+    for (name, change, _) in &used {
+        let files = with(&SHARED, &[("config/one.yaml", &one), *change]);
         case.deploy_files(name, &files, json!({"retryInterval": "1h"})).await?;
     }
     for (name, _, mentions) in &used {
@@ -437,7 +439,7 @@ async fn projects_that_need_later_features_are_refused_by_name(case: &mut Case) 
             })
             .await?;
         let message = message_of(&object, "Ready");
-        for mention in *mentions {
+        for mention in mentions {
             ensure!(message.contains(mention), "{name}: {mention:?} is not in: {message}");
         }
         let is_clear = ["not supported", "not available"].iter().any(|text| message.contains(text));
