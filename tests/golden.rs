@@ -209,6 +209,45 @@ fn run(case: &Path) -> Run {
     Run { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
 }
 
+/// Lists the files below a directory.
+fn files_below(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).into_iter().flatten();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
+}
+
+#[test]
+fn what_fails_writes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let project = dir.path().join("project");
+    fs::create_dir_all(project.join("app")).unwrap();
+    fs::write(project.join("deployment.yaml"), "deployments: [{path: app}, {path: bad}]\n")
+        .unwrap();
+    let manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm}\n";
+    fs::write(project.join("app/cm.yaml"), manifest).unwrap();
+    let render = || {
+        let output = Command::new(env!("CARGO_BIN_EXE_kluctl"))
+            .args(["render", "--offline-kubernetes", "--render-output-dir", "../out"])
+            .current_dir(&project)
+            .env_clear()
+            .env("HOME", dir.path())
+            .env("TMPDIR", dir.path())
+            .output()
+            .unwrap();
+        assert_eq!(output.stdout, b"");
+        (output.status.code(), files_below(&dir.path().join("out")).len())
+    };
+    // A missing directory, a template that fails, an object that Kubernetes refuses.
+    assert_eq!(render(), (Some(1), 0));
+    fs::create_dir(project.join("bad")).unwrap();
+    fs::write(project.join("bad/cm.yaml"), "{{ nope }}\n").unwrap();
+    assert_eq!(render(), (Some(1), 0));
+    fs::write(project.join("bad/cm.yaml"), manifest.replace("cm", "Not_Valid")).unwrap();
+    assert_eq!(render(), (Some(1), 0));
+    fs::write(project.join("bad/cm.yaml"), manifest.replace("cm", "other")).unwrap();
+    assert_eq!(render(), (Some(0), 6));
+}
+
 /// What is wrong with the outcome of a case.
 fn problem(case: &Path) -> Option<String> {
     let Run { code, stdout, stderr } = run(case);

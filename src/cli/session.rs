@@ -33,7 +33,9 @@ use crate::{
     jinja,
     project::{TargetRequest, args},
     schema::{FixedImage, FixedImages, Violations},
+    secret::SecretTexts,
     tree::SourceTree,
+    tree::{DiskTree, SourceTree},
     yaml::{self, Schema},
 };
 
@@ -138,8 +140,24 @@ pub(super) async fn prepare(
     };
     let externals = externals(flags, environment, cluster.as_ref(), cancel).await?;
     let progress = Progress::new(report);
-    let prepared = engine.prepare_target(&request, resolved, &externals, &progress, cancel).await?;
-    Ok(prepared)
+    let prepared = engine.prepare_target(&request, resolved, &externals, &progress, cancel).await;
+    prepared.map_err(|error| {
+        let problems = error.diagnostics().into_iter();
+        Failure::Problems(problems.map(|problem| masked(problem, &externals.masked)).collect())
+    })
+}
+
+/// The diagnostic without anything that sensitive variables hold.
+fn masked(mut diagnostic: Diagnostic, secrets: &SecretTexts) -> Diagnostic {
+    let Diagnostic { message, field, object, expected, hints, causes, excerpt, .. } =
+        &mut diagnostic;
+    let lines = excerpt.iter_mut().flat_map(|excerpt| &mut excerpt.lines);
+    let parts = [field, object, expected].into_iter().flatten();
+    let texts = parts.chain(hints).chain(causes).chain(lines).chain([message]);
+    for text in texts {
+        *text = secrets.mask(text);
+    }
+    diagnostic
 }
 
 /// Settings of the template engine for a command at a terminal.

@@ -203,3 +203,76 @@ fn ids_have_the_form_of_random_uuids() {
     assert_eq!(&a[14..15], "4");
     assert!("89ab".contains(&a[19..20]), "{a}");
 }
+
+fn findings() -> Vec<crate::engine::Finding> {
+    use crate::engine::{Finding, Severity};
+
+    let error = Diagnostic::new(Class::Project, "unknown field \"tgas\"")
+        .with_location(SourceLocation::new("deployment.yaml", 2, 3))
+        .with_field("deployments[0].tgas")
+        .with_hint("did you mean `tags`?");
+    let warning = Diagnostic::new(Class::Project, "has no effect");
+    vec![
+        Finding {
+            severity: Severity::Error,
+            diagnostic: error,
+            targets: vec!["prod".to_owned(), "test".to_owned()],
+        },
+        Finding { severity: Severity::Warning, diagnostic: warning, targets: Vec::new() },
+    ]
+}
+
+#[test]
+fn findings_are_told_with_their_targets() {
+    let text = commands::lint::text(&findings(), Report { colour: false });
+    insta::assert_snapshot!(text, @r#"
+    error: deployments[0].tgas: unknown field "tgas"
+      --> deployment.yaml, line 2, column 3
+      = hint: in target prod, test
+      = hint: did you mean `tags`?
+
+    warning: has no effect
+    "#);
+    assert_eq!(
+        commands::lint::json(&findings()),
+        serde_json::json!([
+            {
+                "severity": "error", "message": "unknown field \"tgas\"", "file": "deployment.yaml",
+                "line": 2, "column": 3, "field": "deployments[0].tgas",
+                "hints": ["did you mean `tags`?"], "targets": ["prod", "test"],
+            },
+            {"severity": "warning", "message": "has no effect"},
+        ])
+    );
+}
+
+#[test]
+fn credentials_with_the_same_scope_belong_together() {
+    let scopes = |words: &[&str]| {
+        let words = ["kluctl", "render"].iter().chain(words);
+        let matches = command().try_get_matches_from(words).unwrap();
+        match Cli::from_arg_matches(&matches).unwrap().command {
+            commands::Command::Render(render) => {
+                let text = |scopes: BTreeMap<_, BTreeMap<_, _>>| format!("{scopes:?}");
+                let git = render.deployment.git.scopes()?;
+                let registry = render.deployment.registry.scopes()?;
+                Ok::<_, Diagnostic>([text(git), text(registry)].join("\n"))
+            }
+            _ => unreachable!(),
+        }
+    };
+    let words = [
+        "--git-username=h/team/*=me",
+        "--git-password=h/team/*=a=b",
+        "--git-username=h=other",
+        "--registry-plain-http=r/x",
+        "--registry-token=r/x=t",
+    ];
+    insta::assert_snapshot!(scopes(&words).unwrap(), @r#"
+    {("h", None): {"username": "other"}, ("h", Some("team/*")): {"password": "a=b", "username": "me"}}
+    {("r", Some("x")): {"plain-http": "true", "token": "t"}}
+    "#);
+    let error = scopes(&["--git-password=hunter2"]).unwrap_err();
+    assert!(error.message.contains("--git-password"), "{error}");
+    assert!(!error.to_string().contains("hunter2"), "{error}");
+}

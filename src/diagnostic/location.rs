@@ -14,7 +14,7 @@ impl Position {
     pub fn of_byte(text: &[u8], offset: usize) -> Self {
         let before = &text[..offset.min(text.len())];
         let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let line = before.split(|byte| *byte == b'\n').count();
         Self { line, column: String::from_utf8_lossy(&before[start..]).chars().count() + 1 }
     }
 }

@@ -20,7 +20,7 @@ use crate::{
 /// How many bytes an answer may have.
 const MAX_ANSWER: u64 = 16 << 20;
 /// How long one request may take with all its attempts.
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_mins(1);
 const RETRY: RetryPolicy = RetryPolicy {
     retries: 3,
     min_wait: Duration::from_millis(500),

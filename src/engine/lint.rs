@@ -152,9 +152,8 @@ impl Engine {
             return Ok(());
         };
         let building = Arc::new(Building::new(rendering, rendered));
-        let work = move |index: usize| match failed.contains(&index) {
-            true => Ok(None),
-            false => building.build_item(index).map(Some),
+        let work = move |index: usize| {
+            if failed.contains(&index) { Ok(None) } else { building.build_item(index).map(Some) }
         };
         let built = for_each_index(count, blocking, cancel, work).await?;
         objects(built, name, findings);

@@ -1,5 +1,7 @@
 //! One operation per file, from a source tree to a result. Fronts hand in what the engine may talk to.
 
+#[cfg(test)]
+mod bad_input_tests;
 mod changes;
 mod delete;
 mod deploy;

@@ -248,13 +248,12 @@ impl VarsError {
             path
         };
         match self {
-            Self::Entry { field, .. } => field.clone(),
+            Self::Entry { field, .. } | Self::FileNotFound { field, .. } => field.clone(),
             Self::EnvironmentName { field, .. }
             | Self::EnvironmentMissing { field, .. }
             | Self::EnvironmentValue { field, .. } => below("systemEnvVars", field),
             Self::When(_) => FieldPath::root().child("when"),
             Self::TargetPath { .. } => FieldPath::root().child("targetPath"),
-            Self::FileNotFound { field, .. } => field.clone(),
             Self::NotAvailable { kind } | Self::NoCluster { kind } => {
                 FieldPath::root().child(*kind)
             }

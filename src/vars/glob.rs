@@ -76,10 +76,10 @@ fn class(chars: &mut impl Iterator<Item = char>, expression: &mut String) -> Res
         rest = tail;
     }
     for c in rest {
-        if *c != '-' {
-            expression.push_str(&regex::escape(c.encode_utf8(&mut [0; 4])));
-        } else {
+        if *c == '-' {
             expression.push('-');
+        } else {
+            expression.push_str(&regex::escape(c.encode_utf8(&mut [0; 4])));
         }
     }
     expression.push(']');

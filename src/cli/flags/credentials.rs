@@ -10,6 +10,7 @@ use crate::diagnostic::{Class, Diagnostic};
 /// Credentials for Git repositories.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Git arguments")]
+#[expect(clippy::struct_field_names, reason = "the flags are called so")]
 pub(in crate::cli) struct GitFlags {
     /// User name for Git over HTTP
     #[arg(long, value_name = "HOST[/PATH]=USER")]
@@ -35,6 +36,7 @@ pub(in crate::cli) struct GitFlags {
 /// Credentials for Helm repositories.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Helm arguments")]
+#[expect(clippy::struct_field_names, reason = "the flags are called so")]
 pub(in crate::cli) struct HelmFlags {
     /// User name for a Helm repository
     #[arg(long, value_name = "HOST/PATH=USER")]
@@ -68,6 +70,7 @@ pub(in crate::cli) struct HelmFlags {
 /// Credentials for OCI registries.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Registry arguments")]
+#[expect(clippy::struct_field_names, reason = "the flags are called so")]
 pub(in crate::cli) struct RegistryFlags {
     /// User name for a registry
     #[arg(long, value_name = "HOST/REPOSITORY=USER")]

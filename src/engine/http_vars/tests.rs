@@ -76,12 +76,13 @@ async fn an_interrupted_run_ends_its_requests() {
     Mock::given(method("GET")).respond_with(slow).mount(&server).await;
     let cancel = CancellationToken::new();
     let http = HttpVars::new(Proxies::default(), cancel.clone()).unwrap();
-    tokio::spawn(async move {
+    let interrupt = async {
         tokio::time::sleep(Duration::from_millis(50)).await;
         cancel.cancel();
-    });
-    let error = http.send(&request(&server, "/")).await.unwrap_err();
-    assert_eq!(error.class, Class::Cancelled);
+    };
+    let request = request(&server, "/");
+    let (answer, ()) = tokio::join!(http.send(&request), interrupt);
+    assert_eq!(answer.unwrap_err().class, Class::Cancelled);
 }
 
 #[tokio::test]

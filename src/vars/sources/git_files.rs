@@ -139,7 +139,8 @@ impl Reader<'_> {
             let matching = self.patterns.iter().find(|(glob, _)| glob.is_match(&path));
             if let Some((_, entry)) = matching {
                 let content = tree.read(&path)?;
-                files.push((path.clone(), self.file(path, &content, entry)?));
+                let file = self.file(&path, &content, entry)?;
+                files.push((path, file));
             }
         }
         let mut by_path = Map::new();
@@ -159,7 +160,7 @@ impl Reader<'_> {
 
     fn file(
         &mut self,
-        path: String,
+        path: &str,
         content: &[u8],
         entry: &GitFilesEntry,
     ) -> Result<Value, VarsError> {
@@ -174,9 +175,9 @@ impl Reader<'_> {
         let what = format!("{}//{path}", self.label);
         let mut text = Text { content: text, what, is_sensitive: self.is_sensitive };
         if entry.render {
-            text = text.render(&path, &self.templates, self.context)?;
+            text = text.render(path, &self.templates, self.context)?;
         }
-        if is_encrypted(&path, text.content.as_bytes()) {
+        if is_encrypted(path, text.content.as_bytes()) {
             return Err(VarsError::Encrypted { path: text.what });
         }
         let mut file = json!({"file": entry, "path": path, "size": content.len()});

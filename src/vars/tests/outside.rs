@@ -154,14 +154,14 @@ fn object(fields: &Value) -> Value {
     json!({"clusterObject": source, "targetPath": "v"})
 }
 
-fn load_object(fields: Value, start: Value) -> Result<Value, Diagnostic> {
-    let loaded = load_with(&object_loader(), &[], start, &[object(&fields)]);
+fn load_object(fields: &Value, start: Value) -> Result<Value, Diagnostic> {
+    let loaded = load_with(&object_loader(), &[], start, &[object(fields)]);
     loaded.map(|loaded| loaded["v"].clone()).map_err(|error| error.describe())
 }
 
 #[test]
 fn fields_of_objects_are_read_rendered_and_parsed() {
-    let read = |fields| load_object(fields, json!({"who": "me"})).unwrap();
+    let read = |fields: Value| load_object(&fields, json!({"who": "me"})).unwrap();
     assert_eq!(read(json!({"name": "one"})), "{{ who }}");
     assert_eq!(read(json!({"name": "one", "render": true})), "me");
     assert_eq!(read(json!({"name": "one", "path": "data", "render": true}))["name"], "me");
@@ -192,7 +192,7 @@ fn objects_and_fields_may_be_missing_if_they_may() {
 
 #[test]
 fn objects_are_told_apart() {
-    let error = |fields| load_object(fields, json!({})).unwrap_err().to_string();
+    let error = |fields: Value| load_object(&fields, json!({})).unwrap_err().to_string();
     insta::assert_snapshot!(
         error(json!({"labels": {"app": "shop"}})),
         @"ns/ConfigMap with labels app=shop matches 2 objects (use labels that only one object has, or its name)"
