@@ -35,7 +35,6 @@ use crate::{
     schema::{FixedImage, FixedImages, Violations},
     secret::SecretTexts,
     tree::SourceTree,
-    tree::{DiskTree, SourceTree},
     yaml::{self, Schema},
 };
 

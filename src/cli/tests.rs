@@ -253,10 +253,9 @@ fn credentials_with_the_same_scope_belong_together() {
         let matches = command().try_get_matches_from(words).unwrap();
         match Cli::from_arg_matches(&matches).unwrap().command {
             commands::Command::Render(render) => {
-                let text = |scopes: BTreeMap<_, BTreeMap<_, _>>| format!("{scopes:?}");
                 let git = render.deployment.git.scopes()?;
                 let registry = render.deployment.registry.scopes()?;
-                Ok::<_, Diagnostic>([text(git), text(registry)].join("\n"))
+                Ok::<_, Diagnostic>(format!("{git:?}\n{registry:?}"))
             }
             _ => unreachable!(),
         }
@@ -269,7 +268,7 @@ fn credentials_with_the_same_scope_belong_together() {
         "--registry-token=r/x=t",
     ];
     insta::assert_snapshot!(scopes(&words).unwrap(), @r#"
-    {("h", None): {"username": "other"}, ("h", Some("team/*")): {"password": "a=b", "username": "me"}}
+    {("h", Some("team/*")): {"password": "a=b", "username": "me"}, ("h", None): {"username": "other"}}
     {("r", Some("x")): {"plain-http": "true", "token": "t"}}
     "#);
     let error = scopes(&["--git-password=hunter2"]).unwrap_err();
