@@ -30,7 +30,7 @@ impl Walk<'_> {
         context: &Context,
     ) -> Result<(), Stop> {
         let barrier = config.barrier;
-        let located = match self.locate_include(project, &config, &place, context).await {
+        let located = match Box::pin(self.locate_include(project, &config, &place, context)).await {
             Ok(located) => Some(located),
             Err(errors) => {
                 errors.into_iter().try_for_each(|error| self.fail(error))?;

@@ -213,7 +213,7 @@ impl<'a> Walk<'a> {
         let project = self.add_project(visit, templates, &file);
         for (item, place) in items {
             if item.is_include() {
-                self.include(&project, item, place, &context).await?;
+                Box::pin(self.include(&project, item, place, &context)).await?;
             } else {
                 self.item(&project, item, place, context.clone()).await?;
             }
@@ -317,7 +317,8 @@ impl<'a> Walk<'a> {
     ) -> Result<(), LoadError> {
         for (index, entry) in entries.iter().enumerate() {
             let place = place.below(&FieldPath::root().child("vars").child(index));
-            let load = self.input.vars.load(entry, place.path(), templates, context);
+            // Boxed, as the walk is recursive and what loads variables is large.
+            let load = Box::pin(self.input.vars.load(entry, place.path(), templates, context));
             let loaded = tokio::select! {
                 loaded = load => loaded,
                 () = self.cancel.cancelled() => return Err(LoadProblem::Cancelled.into()),
