@@ -110,6 +110,11 @@ impl<'a> Fields<'a> {
 /// What can be read from a document.
 pub(crate) trait Decode: Sized {
     fn decode(node: &Node<'_>) -> Result<Self>;
+
+    /// As [`Decode::decode`], for an item of a list: `null` is an empty text there.
+    fn decode_item(node: &Node<'_>) -> Result<Self> {
+        Self::decode(node)
+    }
 }
 
 /// A type that is read from a mapping with certain fields.
@@ -135,6 +140,10 @@ impl Decode for String {
             _ => Err(node.expected("a string")),
         }
     }
+
+    fn decode_item(node: &Node<'_>) -> Result<Self> {
+        if node.value.is_null() { Ok(Self::new()) } else { Self::decode(node) }
+    }
 }
 
 impl Decode for bool {
@@ -157,7 +166,7 @@ impl<T: Decode> Decode for Option<T> {
 
 impl<T: Decode> Decode for Vec<T> {
     fn decode(node: &Node<'_>) -> Result<Self> {
-        node.items()?.map(|item| T::decode(&item)).collect()
+        node.items()?.map(|item| T::decode_item(&item)).collect()
     }
 }
 
@@ -184,6 +193,10 @@ pub(crate) struct Located<T> {
 impl<T: Decode> Decode for Located<T> {
     fn decode(node: &Node<'_>) -> Result<Self> {
         Ok(Self { value: T::decode(node)?, place: node.place() })
+    }
+
+    fn decode_item(node: &Node<'_>) -> Result<Self> {
+        Ok(Self { value: T::decode_item(node)?, place: node.place() })
     }
 }
 

@@ -1,9 +1,12 @@
+use serde_json::Value;
+
 use super::{
     Parsed, Patching, Text, inline, json6902::Operations, merge_into, patch_error, target_of,
 };
 use crate::kustomize::{
     decode::Located,
     error::{KustomizeError, Result},
+    id::scalar_text,
     kustomization::{Patch, PatchOptions},
     resmap::ResMap,
     resource::Resource,
@@ -39,7 +42,7 @@ pub(crate) fn prepare(patching: &Patching<'_>, entry: &Located<Patch>) -> Result
         (Parsed::Merge(patches), None) => Ok(Prepared::Named { patches, options: options.clone() }),
         (Parsed::Merge(mut patches), Some(target)) => match (patches.pop(), patches.is_empty()) {
             (Some(patch), true) => Ok(Prepared::Selected {
-                patch: Box::new(patch),
+                patch: Box::new(with_texts_for_labels(patch)),
                 target: target.value.clone(),
                 options: options.clone(),
             }),
@@ -53,6 +56,17 @@ pub(crate) fn prepare(patching: &Patching<'_>, entry: &Located<Patch>) -> Result
             }
         },
     }
+}
+
+/// Labels are texts, which kustomize sees to where a patch has a target.
+fn with_texts_for_labels(mut patch: Resource) -> Resource {
+    let labels = patch.value.pointer_mut("/metadata/labels").and_then(Value::as_object_mut);
+    for value in labels.into_iter().flat_map(|labels| labels.values_mut()) {
+        if matches!(value, Value::Number(_) | Value::Bool(_)) {
+            *value = scalar_text(value).unwrap_or_default().into();
+        }
+    }
+    patch
 }
 
 fn text_of(
