@@ -124,6 +124,8 @@ pub(super) struct Inner {
 enum Goal {
     Resolve,
     Files(Depth),
+    /// The commit with all that came before it.
+    History,
     /// All branches and tags.
     Tips,
 }
@@ -190,8 +192,32 @@ impl Cache {
         let (mirror, root) = brought
             .files
             .ok_or_else(|| cache_error(&self.inner.root, &"the commit's files are missing"))?;
-        let tree = GitTree::new(mirror, root, self.inner.options.max_file);
+        let history = History {
+            cache: self.clone(),
+            url: url.clone(),
+            auth: auth.clone(),
+            commit: brought.found.commit,
+            runtime: Handle::current(),
+            cancel: cancel.clone(),
+        };
+        let tree = GitTree::new(mirror, root, self.inner.options.max_file, history);
         Ok(GitCheckout { tree: Arc::new(tree), resolved: resolved(brought.found) })
+    }
+
+    /// A mirror that has the commit with its history; downloaded unless it is there.
+    async fn history(
+        &self,
+        url: &GitUrl,
+        commit: ObjectId,
+        auth: &Auth,
+        cancel: &CancellationToken,
+    ) -> Result<Arc<Mirror>, GitError> {
+        let reference = Reference::Commit(commit.to_string());
+        let brought = self.bring(url, &reference, auth, Goal::History, cancel).await?;
+        let (mirror, _) = brought
+            .files
+            .ok_or_else(|| cache_error(&self.inner.root, &"the commit's history is missing"))?;
+        Ok(mirror)
     }
 
     /// The branches and tags, by name, and among them the one that is checked out by default. Annotated tags are followed.
@@ -297,6 +323,30 @@ impl Cache {
     }
 }
 
+/// How a tree gets the history of its commit, which few ask for.
+pub(super) struct History {
+    cache: Cache,
+    url: GitUrl,
+    auth: Auth,
+    pub(super) commit: ObjectId,
+    runtime: Handle,
+    cancel: CancellationToken,
+}
+
+impl History {
+    /// Downloads it. Blocks the calling thread, which must not be one that the runtime needs.
+    pub(super) fn fetch(&self) -> Result<Arc<Mirror>, GitError> {
+        let (cache, url, auth) = (self.cache.clone(), self.url.clone(), self.auth.clone());
+        let (commit, cancel) = (self.commit, self.cancel.clone());
+        let (send, receive) = std::sync::mpsc::channel();
+        self.runtime.spawn(async move {
+            send.send(cache.history(&url, commit, &auth, &cancel).await).ok();
+        });
+        // The sender goes without a word only when the runtime ends.
+        receive.recv().unwrap_or(Err(GitError::Cancelled))
+    }
+}
+
 /// Ends a conversation when the one who waits for it leaves.
 struct Left {
     interrupt: Arc<AtomicBool>,
@@ -358,6 +408,10 @@ impl Inner {
             Goal::Files(depth) => {
                 let fetch = Fetch { inner: self, url, reference, operation, commit: found.commit };
                 Some(fetch.files(&mut remote, depth)?)
+            }
+            Goal::History => {
+                let fetch = Fetch { inner: self, url, reference, operation, commit: found.commit };
+                Some(fetch.history(&mut remote)?)
             }
         };
         Ok(Brought { found, files, tips })

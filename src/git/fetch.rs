@@ -61,6 +61,24 @@ impl Fetch<'_> {
         Ok((mirror, root))
     }
 
+    /// The mirror with all that came before the commit, and the id of the commit's root tree.
+    pub(super) fn history<T: Transport>(
+        &self,
+        remote: &mut Remote<'_, T>,
+    ) -> Result<(Arc<Mirror>, ObjectId), Stop> {
+        let repository = self.inner.repository(self.url);
+        let failed = |error: io::Error| Stop::Final(cache_error(&repository, &error));
+        let lock = WriteLock::acquire(&repository, self.operation).map_err(failed)?;
+        let mirror = self.inner.mirror(&repository, &lock).map_err(failed)?;
+        if !mirror.is_complete(self.commit) || mirror.is_shallow() {
+            let fetched = remote.fetch(vec![self.commit], Depth::Full, &mirror);
+            fetched.map_err(|error| broken(self.url, &error))?;
+        }
+        let root = self.root(&mirror)?;
+        mirror.set_complete(self.commit).map_err(failed)?;
+        Ok((mirror, root))
+    }
+
     /// Whether the repository has collected so much that it is cheaper to start anew.
     fn is_full(&self, mirror: &Mirror) -> bool {
         let options = &self.inner.options;

@@ -126,6 +126,11 @@ impl Mirror {
         Ok(kind.map(|kind| (kind, content)))
     }
 
+    /// All objects.
+    pub(super) fn objects(&self) -> impl Find {
+        self.store.to_handle_arc()
+    }
+
     /// An object's size in bytes.
     pub(super) fn size(&self, id: ObjectId) -> gix::error::Result<Option<u64>> {
         use gix::objs::FindHeader;

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 use gix::{
@@ -11,7 +11,11 @@ use gix::{
     objs::{Kind, TreeRefIter, tree::EntryKind as GitKind},
 };
 
-use super::mirror::Mirror;
+use super::{
+    cache::History,
+    history::{self, Unknown},
+    mirror::Mirror,
+};
 use crate::tree::{Entry, EntryKind, SourceTree, TreeError};
 
 /// Links followed on the way to one file.
@@ -24,6 +28,9 @@ pub struct GitTree {
     root: ObjectId,
     max_file: u64,
     directories: Mutex<HashMap<ObjectId, Arc<Directory>>>,
+    history: History,
+    /// The mirror that has the history, once it was downloaded.
+    past: OnceLock<Arc<Mirror>>,
 }
 
 type Directory = HashMap<String, (GitKind, ObjectId)>;
@@ -42,8 +49,32 @@ impl fmt::Debug for GitTree {
 
 impl GitTree {
     /// `root` is the id of a tree object in the mirror; files of more than `max_file` bytes are not read.
-    pub(super) fn new(mirror: Arc<Mirror>, root: ObjectId, max_file: u64) -> Self {
-        Self { mirror, root, max_file, directories: Mutex::default() }
+    pub(super) fn new(
+        mirror: Arc<Mirror>,
+        root: ObjectId,
+        max_file: u64,
+        history: History,
+    ) -> Self {
+        let (directories, past) = (Mutex::default(), OnceLock::new());
+        Self { mirror, root, max_file, directories, history, past }
+    }
+
+    /// Looks in what is there, and downloads the rest of the history if that does not suffice.
+    fn find_latest(&self, path: &str) -> Result<ObjectId, String> {
+        let look =
+            |mirror: &Mirror| history::latest_commit(&mirror.objects(), self.history.commit, path);
+        let found = match look(self.past.get().unwrap_or(&self.mirror)) {
+            Err(Unknown::CutOff) if self.past.get().is_none() => {
+                let mirror = self.history.fetch().map_err(|error| error.to_string())?;
+                look(self.past.get_or_init(|| mirror))
+            }
+            found => found,
+        };
+        found.map_err(|unknown| match unknown {
+            Unknown::NoSuchFile => "it is not in the commit".to_owned(),
+            Unknown::CutOff => "the server does not give the whole history".to_owned(),
+            Unknown::Damaged(message) => message,
+        })
     }
 
     fn object(&self, id: ObjectId, kind: Kind, path: &str) -> Result<Vec<u8>, TreeError> {
@@ -145,6 +176,11 @@ impl SourceTree for GitTree {
             Err(TreeError::NotFound { .. }) => Ok(None),
             Err(other) => Err(other),
         }
+    }
+
+    fn latest_commit(&self, path: &str) -> Result<Option<String>, TreeError> {
+        let failed = |message: String| TreeError::Io { path: path.to_owned(), message };
+        self.find_latest(path).map(|commit| Some(commit.to_string())).map_err(failed)
     }
 
     fn list(&self, path: &str) -> Result<Vec<Entry>, TreeError> {

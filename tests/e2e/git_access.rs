@@ -23,6 +23,7 @@ tests![
     a_clone_follows_branch_and_tag,
     a_clone_over_ssh,
     many_deployments_clone_a_repository_once,
+    templates_of_a_clone_see_the_latest_commit,
     nothing_is_sent_to_another_host,
     nothing_follows_a_redirect,
     proxies_of_the_environment_are_used,
@@ -270,6 +271,22 @@ async fn many_deployments_clone_a_repository_once(case: &mut Case) -> Result<()>
         std::process::Command::new("find").arg(&cache).args(["-name", "*.pack"]).output()?;
     let packs = String::from_utf8(output.stdout)?;
     ensure!(packs.lines().count() == 1, "not one download:\n{packs}");
+    Ok(())
+}
+
+async fn templates_of_a_clone_see_the_latest_commit(case: &mut Case) -> Result<()> {
+    case.start_controller(&[]).await?;
+    let manifest = config_map("one", "{{ load_latest_git_commit('config/two.yaml') }}");
+    let files = [&TWO_CONFIG_MAPS[..2], &[("config/one.yaml", manifest.as_str())]].concat();
+    let app = case.repo("app", &files)?;
+    let changed = app.commit(&[("config/two.yaml", &config_map("two", "changed"))])?;
+    for n in 0..3 {
+        app.commit(&[("README", &format!("another commit {n}"))])?;
+    }
+    case.apply(clone_of(case, &json!({"url": app.url}))).await?;
+    case.wait_ready("app").await?;
+    let one = case.config_map("one").await?;
+    ensure!(one["data"]["value"] == changed.as_str(), "{changed} is not {}", one["data"]);
     Ok(())
 }
 

@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -500,6 +501,37 @@ async fn the_repository_used_longest_ago_goes_unless_it_is_held() {
 }
 
 #[tokio::test]
+async fn history_is_downloaded_when_somebody_asks_for_it() {
+    let origin = Origin::new();
+    origin.write("top.yaml", "top: 2\n");
+    let second = origin.push("main");
+    origin.write("deploy/app.yaml", "app: 3\n");
+    let third = origin.push("main");
+    let server = Server::start(origin.repos(), None).await;
+    let (_dir, cache) = cache();
+    let url = server.url("shop.git");
+    let found = checkout(&cache, &url, &branch("main")).await.unwrap();
+    let latest = async |found: &GitCheckout, path: &'static str| {
+        let tree = found.tree.clone();
+        let found = tokio::task::spawn_blocking(move || tree.latest_commit(path)).await.unwrap();
+        found.map_err(|error| error.to_string())
+    };
+    assert_eq!(server.fetches(), 1);
+    assert_eq!(latest(&found, "deploy/app.yaml").await, Ok(Some(third)));
+    assert_eq!(latest(&found, "top.yaml").await, Ok(Some(second)));
+    assert_eq!(latest(&found, "large.bin").await, Ok(Some(origin.id("light"))));
+    assert_eq!(latest(&found, "no.yaml").await, Err("no.yaml: it is not in the commit".into()));
+    assert_eq!(server.fetches(), 2, "once for the files, once for the history");
+
+    // A later commit comes without its history again.
+    origin.write("top.yaml", "top: 4\n");
+    let fourth = origin.push("main");
+    let found = checkout(&cache, &url, &branch("main")).await.unwrap();
+    assert_eq!(latest(&found, "top.yaml").await, Ok(Some(fourth)));
+    assert_eq!(latest(&found, "large.bin").await, Ok(Some(origin.id("light"))));
+}
+
+#[tokio::test]
 async fn bytes_on_disk_are_bounded() {
     let origin = Origin::new();
     let copies: Vec<String> = (0..5).map(|n| format!("r{n}.git")).collect();
@@ -524,7 +556,7 @@ async fn bytes_on_disk_are_bounded() {
     for n in 0..12 {
         // What hardly compresses, and is new each time.
         let digests = (0..one / 200).flat_map(|at| Sha256::digest(format!("{n} {at}")));
-        let noise: String = digests.map(|byte| format!("{byte:02x}")).collect();
+        let noise = STANDARD.encode(digests.collect::<Vec<u8>>());
         origin.write("large.bin", &noise);
         origin.push("main");
         checkout(&cache, &server.url("shop.git"), &branch("main")).await.unwrap();
