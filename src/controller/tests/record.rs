@@ -64,9 +64,12 @@ fn a_target_is_remembered_when_another_one_follows() {
 #[test]
 fn what_was_never_deployed_is_no_target() {
     assert_eq!(recorded(&KluctlDeploymentStatus::default()), None);
-    let mut dry = KluctlDeploymentStatus::default();
-    dry.last_deploy_result = Some(crate::api::CommandStatus { dry_run: true, ..deployed(0, "h") });
-    dry.raw_target = Some("name: x\n".into());
+    let dry_run = crate::api::CommandStatus { dry_run: true, ..deployed(0, "h") };
+    let dry = KluctlDeploymentStatus {
+        last_deploy_result: Some(dry_run),
+        raw_target: Some("name: x\n".into()),
+        ..KluctlDeploymentStatus::default()
+    };
     assert_eq!(recorded(&dry), None);
     // Nothing but the record that precedes the first object.
     let mut interrupted = KluctlDeploymentStatus::default();
