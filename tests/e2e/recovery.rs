@@ -135,7 +135,7 @@ async fn what_was_deployed_before_and_after_a_new_discriminator_survives_a_kill(
 async fn an_interrupted_deployment_without_discriminator_is_told_of(case: &mut Case) -> Result<()> {
     case.start_controller(&[]).await?;
     let mut files = many(60, true);
-    files[0].1 = "args:\n  - name: namespace\n".to_owned();
+    "args:\n  - name: namespace\n".clone_into(&mut files[0].1);
     case.deploy_project("app", &borrowed(&files), json!({"prune": false, "delete": true})).await?;
     case.wait_for("v1", "ConfigMap", "cm-03", "it", serde_json::Value::is_object).await?;
     case.controllers[0].kill()?;

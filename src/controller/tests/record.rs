@@ -1,5 +1,8 @@
 use crate::{
-    api::{Footprint, FormerTarget, KluctlDeploymentStatus, MAX_FOOTPRINT, MAX_FORMER_TARGETS},
+    api::{
+        CommandStatus, Footprint, FormerTarget, KluctlDeploymentStatus, MAX_FOOTPRINT,
+        MAX_FORMER_TARGETS,
+    },
     controller::{
         outcome::Facts,
         record::{
@@ -64,9 +67,8 @@ fn a_target_is_remembered_when_another_one_follows() {
 #[test]
 fn what_was_never_deployed_is_no_target() {
     assert_eq!(recorded(&KluctlDeploymentStatus::default()), None);
-    let dry_run = crate::api::CommandStatus { dry_run: true, ..deployed(0, "h") };
     let dry = KluctlDeploymentStatus {
-        last_deploy_result: Some(dry_run),
+        last_deploy_result: Some(CommandStatus { dry_run: true, ..deployed(0, "h") }),
         raw_target: Some("name: x\n".into()),
         ..KluctlDeploymentStatus::default()
     };
