@@ -190,6 +190,8 @@ impl Environment {
             kind: "TemplateSyntaxError",
             message,
             excerpt: expression.into(),
+            lines: None,
+            near: None,
             trace: Vec::new(),
         };
         match result {
@@ -199,6 +201,8 @@ impl Environment {
             Err(mut error) => {
                 if &*error.template == "<condition>" {
                     error.excerpt = expression.into();
+                    // The statement around it is ours.
+                    error.lines = None;
                     if let Some(position) = error.position.as_mut().filter(|at| at.line == 1) {
                         position.column = position.column.saturating_sub("{% if ".len()).max(1);
                     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::ast::Pos;
-use crate::diagnostic::{Class, Describe, Diagnostic, Position, SourceLocation};
+use crate::diagnostic::{Class, Describe, Diagnostic, Excerpt, Position, SourceLocation};
 
 /// A template that could not be compiled or rendered.
 ///
@@ -22,6 +22,10 @@ pub struct JinjaError {
     pub message: String,
     /// The source line, without surrounding space; empty when not known.
     pub excerpt: Box<str>,
+    /// The lines around the place, for showing them with a caret; none for texts that templates made themselves.
+    pub lines: Option<Excerpt>,
+    /// A defined name or key that looks like the undefined one.
+    pub near: Option<String>,
     /// Templates and lines through which the failing place was reached, innermost first.
     pub trace: Vec<(String, usize)>,
 }
@@ -51,8 +55,14 @@ impl Describe for JinjaError {
         let at = SourceLocation { file: self.template.to_string(), position: self.position };
         let mut diagnostic =
             Diagnostic::new(Class::Project, self.message.clone()).with_location(at);
-        if let (Some(Position { line, .. }), false) = (self.position, self.excerpt.is_empty()) {
+        diagnostic.excerpt.clone_from(&self.lines);
+        if let (None, Some(Position { line, .. }), false) =
+            (&self.lines, self.position, self.excerpt.is_empty())
+        {
             diagnostic.causes.push(format!("in line {line}: `{}`", self.excerpt));
+        }
+        if let Some(near) = &self.near {
+            diagnostic.hints.push(format!("did you mean `{near}`?"));
         }
         for (template, line) in &self.trace {
             diagnostic.causes.push(format!("reached from {template}, line {line}"));
@@ -61,6 +71,8 @@ impl Describe for JinjaError {
     }
 }
 
+/// Begins the labels of texts that a template made and renders.
+pub(crate) const MADE_TEXT: &str = "<text rendered in ";
 /// Kind of an error raised by our own limits rather than by Python.
 pub(crate) const LIMIT: &str = "LimitExceeded";
 /// Internal kind: the evaluation needs a larger stack and is started again on one.
@@ -85,6 +97,9 @@ struct Exception {
     pos: Option<Pos>,
     at: Option<Location>,
     trace: Vec<(String, usize)>,
+    /// An undefined name whose neighbours were not looked at yet.
+    unknown: Option<Arc<str>>,
+    near: Option<String>,
     done: Option<Box<JinjaError>>,
 }
 
@@ -99,6 +114,8 @@ impl Raise {
             pos: None,
             at: None,
             trace: Vec::new(),
+            unknown: None,
+            near: None,
             done: None,
         }))
     }
@@ -131,6 +148,32 @@ impl Raise {
         Self::new("RecursionError", message)
     }
 
+    /// Says which name is undefined; [`Raise::with_near_names`] looks for one that was meant.
+    pub(crate) fn about(mut self, name: &Arc<str>) -> Self {
+        self.0.unknown = Some(Arc::clone(name));
+        self
+    }
+
+    pub(crate) fn with_near_names(mut self, names: impl FnOnce() -> Vec<Arc<str>>) -> Self {
+        match self.0.unknown.take() {
+            Some(name) => self.with_near(&name, &names()),
+            None => self,
+        }
+    }
+
+    pub(crate) fn with_near<'a>(
+        mut self,
+        name: &str,
+        names: impl IntoIterator<Item = &'a Arc<str>>,
+    ) -> Self {
+        // Of two letters everything is near.
+        if name.chars().count() > 2 {
+            let names = names.into_iter().map(|name| &**name);
+            self.0.near = crate::yaml::closest(name, names).map(str::to_owned);
+        }
+        self
+    }
+
     pub(crate) fn kind(&self) -> &'static str {
         self.0.kind
     }
@@ -160,21 +203,33 @@ impl Raise {
     }
 
     pub(crate) fn into_error(self, template: &str) -> JinjaError {
-        let Exception { kind, message, pos, at, trace, done } = *self.0;
+        let Exception { kind, message, pos, at, trace, near, done, .. } = *self.0;
         if let Some(error) = done {
             return *error;
         }
-        let (template, pos, excerpt) = match at {
-            Some(at) => {
-                let line = at.source.lines().nth((at.pos.line as usize).saturating_sub(1));
-                let excerpt = shorten(line.unwrap_or("").trim());
-                (Box::from(&*at.name), Some(at.pos), excerpt)
-            }
-            None => (Box::from(template), pos, String::new()),
+        let position =
+            |pos: Pos| Position { line: pos.line as usize, column: (pos.column as usize).max(1) };
+        let mut error = JinjaError {
+            template: Box::from(template),
+            position: pos.map(position),
+            kind,
+            message,
+            excerpt: Box::default(),
+            lines: None,
+            near,
+            trace,
         };
-        let position = pos
-            .map(|pos| Position { line: pos.line as usize, column: (pos.column as usize).max(1) });
-        JinjaError { template, position, kind, message, excerpt: excerpt.into(), trace }
+        if let Some(at) = at {
+            error.template = Box::from(&*at.name);
+            error.position = Some(position(at.pos));
+            // Texts that templates made may hold secret values.
+            if !at.name.starts_with(MADE_TEXT) {
+                let line = at.source.lines().nth((at.pos.line as usize).saturating_sub(1));
+                error.excerpt = shorten(line.unwrap_or("").trim()).into();
+                error.lines = Excerpt::around(&at.source, position(at.pos));
+            }
+        }
+        error
     }
 }
 

@@ -21,7 +21,7 @@ impl Interp<'_> {
             if let Some(found) = attribute(value, name)? {
                 return Ok(found);
             }
-            let missing = Missing::Attribute(value.object_type(), Arc::clone(name));
+            let missing = Missing::attribute(value, name);
             return Ok(Value::undefined(missing));
         }
         let element = repr(subscript, &self.budget)?;
@@ -92,9 +92,7 @@ pub(crate) fn get_attribute(value: &Value, name: &Arc<str>) -> Res<Value> {
         Value::Object(object) => object.item(name),
         _ => None,
     };
-    Ok(element.unwrap_or_else(|| {
-        Value::undefined(Missing::Attribute(value.object_type(), Arc::clone(name)))
-    }))
+    Ok(element.unwrap_or_else(|| Value::undefined(Missing::attribute(value, name))))
 }
 
 /// An attribute as Python's `getattr` finds it; methods come back bound.

@@ -403,6 +403,14 @@ impl Scope {
         out
     }
 
+    /// All names that are defined here, innermost first.
+    pub(crate) fn known_names(&self) -> Vec<Arc<str>> {
+        let mut names = self.ctx.snapshot(self.locals()).names();
+        names.retain(|name| !name.starts_with('_'));
+        names.reverse();
+        names
+    }
+
     /// Everything a function that takes the context sees: no loop targets, but what a loop or block body has set.
     pub(crate) fn visible_to_functions(&self) -> Rc<Layer> {
         let mut locals = Names::default();

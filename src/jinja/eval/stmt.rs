@@ -17,7 +17,9 @@ impl Interp<'_> {
         self.nested(|it| {
             for stmt in body {
                 it.budget.spend(1)?;
-                let flow = it.exec_one(scope, stmt, out).map_err(|error| error.at_pos(stmt.pos))?;
+                let flow = it.exec_one(scope, stmt, out).map_err(|error| {
+                    error.at_pos(stmt.pos).with_near_names(|| scope.known_names())
+                })?;
                 if flow != Flow::Next {
                     return Ok(flow);
                 }

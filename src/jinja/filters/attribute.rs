@@ -1,7 +1,6 @@
 //! Looking up attributes by dotted names, as many filters do.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
 use crate::jinja::args::Bound;
 use crate::jinja::error::{Raise, Res};
@@ -92,7 +91,7 @@ pub(super) fn attr(_it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) -> Re
     if let Value::Dict(_) = value
         && !crate::jinja::methods::exists(value, name)
     {
-        let missing = Missing::Attribute(value.object_type(), Arc::clone(name));
+        let missing = Missing::attribute(value, name);
         return Ok(Value::undefined(missing));
     }
     get_attribute(value, name)

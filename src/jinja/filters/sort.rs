@@ -13,7 +13,7 @@ use crate::jinja::eval::scope::Scope;
 use crate::jinja::value::{Key, Tuple, Value, compare};
 
 pub(super) fn sort(it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) -> Res<Value> {
-    let (reverse, case_sensitive) = (args.int(1, 0)? != 0, args.flag(2)?);
+    let (reverse, case_sensitive) = (args.flag(1)?, args.flag(2)?);
     let getters = multi(args.optional(3))?;
     let mut keyed = Vec::new();
     for item in collect(it, args.get(0))? {
@@ -56,7 +56,7 @@ pub(super) fn dictsort(it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) ->
             (sort_key, Value::tuple(vec![key, value]))
         })
         .collect();
-    let sorted = compare::sort(keyed, args.int(3, 0)? != 0, &it.budget)?;
+    let sorted = compare::sort(keyed, args.flag(3)?, &it.budget)?;
     Ok(Value::list(sorted.into_iter().map(|(_, item)| item).collect()))
 }
 

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use super::filters::{hex_digest, shortened};
 use super::jsonpath;
 use crate::jinja::args::{Bound, Signature};
-use crate::jinja::error::{Raise, Res};
+use crate::jinja::error::{MADE_TEXT, Raise, Res};
 use crate::jinja::eval::Interp;
 use crate::jinja::eval::scope::{Layer, Names, Scope};
 use crate::jinja::filters::wrap;
@@ -41,7 +41,7 @@ pub(super) fn render_text(
         text.require()?;
         return Err(Raise::type_error("Can't compile non template nodes"));
     };
-    let label = format!("<text rendered in {}>", scope.template.name);
+    let label = format!("{MADE_TEXT}{}>", scope.template.name);
     let template = it.env.compile(&label, false, text, it.has_deep_stack())?;
     it.render_with(&template, layer, Names::default()).map(Value::str)
 }

@@ -2,6 +2,7 @@
 
 mod analysis;
 mod expr;
+mod postfix;
 mod stmt;
 
 use std::sync::Arc;

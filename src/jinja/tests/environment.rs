@@ -50,7 +50,10 @@ fn errors_name_file_line_column_and_source() {
     let diagnostic = error.describe();
     assert_eq!(diagnostic.class, Class::Project);
     assert_eq!(diagnostic.at.unwrap().to_string(), "test.yaml:2:14");
-    assert_eq!(diagnostic.causes, ["in line 2: `b: {{ args.a.b | default('x') }}`"]);
+    let excerpt = diagnostic.excerpt.unwrap();
+    assert_eq!((excerpt.first_line, excerpt.lines.len()), (1, 2));
+    assert_eq!(excerpt.lines[1], "b: {{ args.a.b | default('x') }}");
+    assert!(diagnostic.causes.is_empty());
 }
 
 #[test]
@@ -67,6 +70,56 @@ fn errors_in_other_files_say_how_they_were_reached() {
     assert_eq!(error.message, "environment qa is not supported");
     assert_eq!((&*error.template, error.position.unwrap().line), ("checks.j2", 2));
     assert_eq!(error.trace, [("outer.j2".to_owned(), 3), ("app/cm.yaml".to_owned(), 2)]);
+}
+
+#[test]
+fn undefined_names_come_with_near_ones() {
+    let vars = json!({"replicas": 3, "args": {"environment": "prod", "n": 1}, "n": 1});
+    let near = |text: &str| {
+        let error = render(text, &vars).unwrap_err();
+        error.describe().hints.first().cloned().unwrap_or_default()
+    };
+    assert_eq!(near("{{ replica }}"), "did you mean `replicas`?");
+    assert_eq!(near("{{ args.enviroment }}"), "did you mean `environment`?");
+    assert_eq!(near("{{ args['enviroment'] }}"), "did you mean `environment`?");
+    assert_eq!(near("{% for item in [1] %}{{ itme }}{% endfor %}"), "did you mean `item`?");
+    assert_eq!(near("{% macro labels() %}{% endmacro %}{{ label() }}"), "did you mean `labels`?");
+    assert_eq!(near("{% if replica > 1 %}{% endif %}"), "did you mean `replicas`?");
+    // Nothing is near to a letter or to something else altogether.
+    assert_eq!(near("{{ m }}"), "");
+    assert_eq!(near("{{ hostname }}"), "");
+    assert_eq!(near("{{ 1 / 0 }}"), "");
+}
+
+#[test]
+fn errors_in_texts_that_templates_made_do_not_show_them() {
+    let vars = json!({"password": "hunter2 {{ nope }}"});
+    let error = render("{{ render(password) }}", &vars).unwrap_err();
+    assert_eq!(error.message, "'nope' is undefined");
+    assert!(!format!("{error:?} {:?}", error.describe()).contains("hunter2"));
+}
+
+#[test]
+fn templates_reach_neither_environment_nor_files_outside() {
+    let environment = with_files(&[("a.j2", "a")]);
+    let render = |text: &str| environment.render("x", text, &Vars::default());
+    for text in [
+        "{{ environ }}",
+        "{{ env }}",
+        "{{ os }}",
+        "{{ self.__init__.__globals__ }}",
+        "{{ ''.__class__ }}",
+        "{{ cycler.__init__ }}",
+        "{{ range.__globals__ }}",
+        "{% include '/etc/passwd' %}",
+        "{% include '../a.j2' %}",
+        "{{ load_template('../../etc/passwd') }}",
+        "{{ load_base64('/etc/passwd') }}",
+        "{{ load_sha256('/proc/self/environ') }}",
+        "{% import '/proc/self/environ' as x %}",
+    ] {
+        assert!(render(text).is_err(), "{text}");
+    }
 }
 
 #[test]

@@ -95,18 +95,28 @@ pub(crate) struct Undefined {
 #[derive(Debug)]
 pub(crate) enum Missing {
     Name(Arc<str>),
-    /// Type of the object, attribute name.
-    Attribute(String, Arc<str>),
+    /// Type of the object, attribute name, and the dict when it is one, for what else was meant.
+    Attribute(String, Arc<str>, Option<DictRef>),
     /// Type of the object, repr of the subscript.
     Element(String, String),
     Hint(String),
+}
+
+impl Missing {
+    pub(crate) fn attribute(value: &Value, name: &Arc<str>) -> Self {
+        let dict = match value {
+            Value::Dict(dict) => Some(Rc::clone(dict)),
+            _ => None,
+        };
+        Self::Attribute(value.object_type(), Arc::clone(name), dict)
+    }
 }
 
 impl Undefined {
     pub(crate) fn message(&self) -> String {
         match &self.what {
             Missing::Name(name) => format!("{} is undefined", repr::str_repr(name)),
-            Missing::Attribute(object, name) => {
+            Missing::Attribute(object, name, _) => {
                 format!("{} has no attribute {}", repr::str_repr(object), repr::str_repr(name))
             }
             Missing::Element(object, element) => format!("{object} has no element {element}"),
@@ -115,7 +125,15 @@ impl Undefined {
     }
 
     pub(crate) fn raise<T>(&self) -> Res<T> {
-        Err(Raise::undefined(self.message()))
+        let raise = Raise::undefined(self.message());
+        Err(match &self.what {
+            Missing::Name(name) => raise.about(name),
+            Missing::Attribute(_, name, Some(dict)) => {
+                let keys: Vec<Value> = dict.pairs().into_iter().map(|(key, _)| key).collect();
+                raise.with_near(name, keys.iter().filter_map(Value::as_str))
+            }
+            _ => raise,
+        })
     }
 }
 

@@ -1,17 +1,19 @@
 //! Reading values into types, by the rules of Go's JSON decoder.
 
+mod access;
+
 use std::collections::BTreeSet;
 
 use serde::{
-    Deserialize,
     de::{
-        DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error as _, IntoDeserializer,
-        MapAccess, SeqAccess, Unexpected, VariantAccess, Visitor,
-        value::{BorrowedStrDeserializer, StringDeserializer},
+        DeserializeOwned, Deserializer, IntoDeserializer, Unexpected, Visitor,
+        value::StringDeserializer,
     },
     forward_to_deserialize_any,
 };
 use serde_json::{Number, Value};
+
+use access::{Entries, Items, Variant};
 
 use super::{
     YamlError,
@@ -21,7 +23,7 @@ use super::{
 };
 use crate::diagnostic::{FieldPath, Position, Segment};
 
-pub(super) fn read<T: DeserializeOwned>(
+pub(in crate::yaml) fn read<T: DeserializeOwned>(
     value: &Value,
     node: Option<&Node>,
 ) -> Result<T, YamlError> {
@@ -307,193 +309,20 @@ impl<'de> Deserializer<'de> for Reader<'de, '_> {
     forward_to_deserialize_any! { i128 u128 bytes byte_buf unit unit_struct identifier }
 }
 
-struct Items<'de, 'p> {
-    parent: Reader<'de, 'p>,
-    values: &'de [Value],
-    next: usize,
-}
-
-impl<'de> SeqAccess<'de> for Items<'de, '_> {
-    type Error = YamlError;
-
-    fn next_element_seed<T: DeserializeSeed<'de>>(
-        &mut self,
-        seed: T,
-    ) -> Result<Option<T::Value>, YamlError> {
-        let index = self.next;
-        let Some(value) = self.values.get(index) else { return Ok(None) };
-        self.next += 1;
-        let node = self.parent.node.and_then(|node| node.item(index));
-        let at = node.map(|node| node.at).or(self.parent.at);
-        let path = Path::Index(self.parent.path, index);
-        let reader = Reader { value, node, at, path: &path };
-        reader.locate(seed.deserialize(reader)).map(Some)
-    }
-
-    fn size_hint(&self) -> Option<usize> {
-        Some(self.values.len() - self.next)
-    }
-}
-
-struct Entries<'de, 'p> {
-    parent: Reader<'de, 'p>,
-    iter: Option<serde_json::map::Iter<'de>>,
-    /// The fields of the struct that is read; `None` for maps.
-    fields: Option<&'static [&'static str]>,
-    seen: BTreeSet<&'static str>,
-    value: Option<(&'de str, &'de Value)>,
-}
-
-impl<'de> Entries<'de, '_> {
-    /// The struct's field that a key means.
-    fn field(
-        &mut self,
-        fields: &'static [&'static str],
-        key: &'de str,
-    ) -> Result<&'static str, YamlError> {
-        let Some(field) = field_of(fields, key) else {
-            return Err(YamlError::unknown_field(key, fields));
-        };
-        if self.seen.insert(field) { Ok(field) } else { Err(YamlError::duplicate_field(field)) }
-    }
-
-    /// What belongs to the entry of `key`: its node and where the key is.
-    fn place(&self, key: &str) -> (Option<&'de Node>, Option<Position>) {
-        match self.parent.node.and_then(|node| node.entry(key)) {
-            Some((at, node)) => (Some(node), Some(*at)),
-            None => (None, self.parent.at),
-        }
-    }
-
-    fn locate_key<T>(&self, key: &str, result: Result<T, YamlError>) -> Result<T, YamlError> {
-        result.map_err(|error| {
-            let path = Path::Key(self.parent.path, key);
-            error.at_field(path.to_field()).at_position(self.place(key).1)
-        })
-    }
-}
-
 /// The field that a key means: the one of the same spelling, else of the same letters.
-pub(super) fn field_of(fields: &[&'static str], key: &str) -> Option<&'static str> {
+pub(in crate::yaml) fn field_of(fields: &[&'static str], key: &str) -> Option<&'static str> {
     let exact = fields.iter().find(|field| **field == key);
     exact.or_else(|| fields.iter().find(|field| field.eq_ignore_ascii_case(key))).copied()
 }
 
-impl<'de> MapAccess<'de> for Entries<'de, '_> {
-    type Error = YamlError;
-
-    fn next_key_seed<K: DeserializeSeed<'de>>(
-        &mut self,
-        seed: K,
-    ) -> Result<Option<K::Value>, YamlError> {
-        while let Some((key, value)) = self.iter.as_mut().and_then(Iterator::next) {
-            self.value = Some((key, value));
-            let name = match self.fields {
-                None => key.as_str(),
-                Some(fields) => {
-                    let field = self.field(fields, key);
-                    let field = self.locate_key(key, field)?;
-                    // As in Go, null for a field means that it is not given.
-                    if value.is_null() {
-                        continue;
-                    }
-                    field
-                }
-            };
-            let result = seed.deserialize(BorrowedStrDeserializer::new(name));
-            return self.locate_key(key, result).map(Some);
-        }
-        Ok(None)
-    }
-
-    fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, YamlError> {
-        let Some((key, value)) = self.value.take() else {
-            return Err(YamlError::custom("a value was asked for before its key"));
-        };
-        let (node, at) = self.place(key);
-        let path = Path::Key(self.parent.path, key);
-        let reader = Reader { value, node, at, path: &path };
-        reader.locate(seed.deserialize(reader))
-    }
-}
-
-/// A mapping with one key as an enum: the key is the variant, the value its content.
-struct Variant<'de, 'p>(Reader<'de, 'p>);
-
-impl<'de, 'p> EnumAccess<'de> for Variant<'de, 'p> {
-    type Error = YamlError;
-    type Variant = Content<'de, 'p>;
-
-    fn variant_seed<V: DeserializeSeed<'de>>(
-        self,
-        seed: V,
-    ) -> Result<(V::Value, Content<'de, 'p>), YamlError> {
-        let entry = self.0.value.as_object().and_then(|map| map.iter().next());
-        let Some((key, value)) = entry else {
-            return self.0.mismatch(&"a mapping with exactly one key");
-        };
-        let variant = seed.deserialize(BorrowedStrDeserializer::<YamlError>::new(key))?;
-        Ok((variant, Content { parent: self.0, key, value }))
-    }
-}
-
-struct Content<'de, 'p> {
-    parent: Reader<'de, 'p>,
-    key: &'de str,
-    value: &'de Value,
-}
-
-impl<'de> Content<'de, '_> {
-    fn read<T>(
-        &self,
-        read: impl FnOnce(Reader<'de, '_>) -> Result<T, YamlError>,
-    ) -> Result<T, YamlError> {
-        let (at, node) = match self.parent.node.and_then(|node| node.entry(self.key)) {
-            Some((at, node)) => (Some(*at), Some(node)),
-            None => (self.parent.at, None),
-        };
-        let path = Path::Key(self.parent.path, self.key);
-        let reader = Reader { value: self.value, node, at, path: &path };
-        reader.locate(read(reader))
-    }
-}
-
-impl<'de> VariantAccess<'de> for Content<'de, '_> {
-    type Error = YamlError;
-
-    fn unit_variant(self) -> Result<(), YamlError> {
-        self.read(|reader| <()>::deserialize(reader))
-    }
-
-    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, YamlError> {
-        self.read(|reader| seed.deserialize(reader))
-    }
-
-    fn tuple_variant<V: Visitor<'de>>(
-        self,
-        _len: usize,
-        visitor: V,
-    ) -> Result<V::Value, YamlError> {
-        self.read(|reader| reader.deserialize_seq(visitor))
-    }
-
-    fn struct_variant<V: Visitor<'de>>(
-        self,
-        fields: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, YamlError> {
-        self.read(|reader| reader.deserialize_struct("", fields, visitor))
-    }
-}
-
 /// Words to choose from, in the words of messages.
-pub(super) fn one_of(words: &[&str]) -> String {
+pub(in crate::yaml) fn one_of(words: &[&str]) -> String {
     let words: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
     format!("one of {}", words.join(", "))
 }
 
 /// A value in the words of messages, short scalars with their content.
-pub(super) fn describe(value: &Value) -> String {
+pub(in crate::yaml) fn describe(value: &Value) -> String {
     match value {
         Value::Null => "nothing".to_owned(),
         Value::Bool(bool) => format!("the boolean {bool}"),
@@ -506,7 +335,7 @@ pub(super) fn describe(value: &Value) -> String {
 }
 
 /// As [`describe`], for what serde saw.
-pub(super) fn describe_unexpected(found: Unexpected<'_>) -> String {
+pub(in crate::yaml) fn describe_unexpected(found: Unexpected<'_>) -> String {
     match found {
         Unexpected::Bool(bool) => format!("the boolean {bool}"),
         Unexpected::Unsigned(number) => format!("the number {number}"),
