@@ -119,3 +119,14 @@ fn new_fields_are_written_behind_the_others_of_a_yaml_text() {
         assert_eq!(written["data"], expected, "{old}");
     }
 }
+
+#[test]
+fn shared_parts_of_a_yaml_text_are_written_out() {
+    let old = "a: &x {host: long-name}\nb:\n  <<: *x\n  port: 1\nc:\n  <<: *x\n";
+    let root = json!({ "data": old });
+    let written = write(root, "data.*.host", json!("n"), &Options::default()).unwrap();
+    assert_eq!(
+        written["data"],
+        "a:\n  host: \"n\"\nb:\n  host: \"n\"\n  port: 1\nc:\n  host: \"n\""
+    );
+}

@@ -15,7 +15,13 @@ pub(super) fn apply(text: &str, document: &Document, wanted: &Value) -> Option<S
     edits.compare(&document.value, wanted, &FieldPath::root())?;
     edits.list.sort_by_key(|edit| std::cmp::Reverse(edit.start));
     let mut result = text.to_owned();
+    let mut untouched = text.len();
     for edit in edits.list {
+        // What a merge key brings in has the place of its anchor, which then belongs to several fields.
+        if edit.end > untouched {
+            return None;
+        }
+        untouched = edit.start;
         result.replace_range(edit.start..edit.end, &edit.new);
     }
     let parsed = yaml::parse_document("", result.as_bytes(), Schema::Manifest).ok()?;
@@ -107,8 +113,9 @@ impl Edits<'_> {
         }
         let field = Value::Object([(key.to_owned(), value.clone())].into_iter().collect());
         let margin = " ".repeat(indent);
-        let lines: String =
-            yaml::emit(&field).lines().map(|line| format!("{margin}{line}\n")).collect();
+        let lines = yaml::emit(&field)
+            .lines()
+            .fold(String::new(), |lines, line| lines + &margin + line + "\n");
         let needs_break = !self.text.get(..end)?.ends_with('\n');
         let new = if needs_break { format!("\n{}", lines.trim_end()) } else { lines };
         self.list.push(Edit { start: end, end, new });
