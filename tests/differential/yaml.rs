@@ -50,7 +50,11 @@ fn ask(questions: impl IntoIterator<Item = Value>) -> Vec<Answer> {
         .stdout(Stdio::piped())
         .spawn()
         .expect("yaml-probe starts");
-    let lines: String = questions.into_iter().map(|question| format!("{question}\n")).collect();
+    let mut lines = String::new();
+    for question in questions {
+        lines.push_str(&question.to_string());
+        lines.push('\n');
+    }
     let mut stdin = child.stdin.take().unwrap();
     let writer = std::thread::spawn(move || stdin.write_all(lines.as_bytes()));
     let output = child.wait_with_output().unwrap();

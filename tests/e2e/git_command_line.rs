@@ -189,10 +189,6 @@ async fn templates_see_the_latest_commit(case: &mut Case) -> Result<()> {
     ensure!(outcome.is_ok, "{}", outcome.stderr);
     let short = format!("short: {}", &changed[..8]);
     ensure!(outcome.stdout.contains(&format!("commit: {changed}")), "{}", outcome.stdout);
-    ensure!(
-        outcome.stdout.replace('\'', "").replace('"', "").contains(&short),
-        "{}",
-        outcome.stdout
-    );
+    ensure!(outcome.stdout.replace(['\'', '"'], "").contains(&short), "{}", outcome.stdout);
     Ok(())
 }

@@ -216,8 +216,10 @@ async fn serve_external_artifacts(case: &Case, served: &str) -> Result<()> {
         "ExternalArtifact",
         Some(&case.namespace),
     );
-    case.wait_until("the version", || async { Ok(list.list(&Default::default()).await.is_ok()) })
-        .await
+    case.wait_until("the version", || async {
+        Ok(list.list(&kube::api::ListParams::default()).await.is_ok())
+    })
+    .await
 }
 
 /// The status of an ExternalArtifact with a project whose ConfigMap `one` has this value.

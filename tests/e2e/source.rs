@@ -151,7 +151,10 @@ async fn a_source_without_an_artifact_is_waited_for_without_noise(case: &mut Cas
         "waiting is logged as an error:\n{log}"
     );
     ensure!(log.contains("Waiting: GitRepository"), "waiting is not logged:\n{log}");
-    let events = case.api("v1", "Event", Some(&case.namespace)).list(&Default::default()).await?;
+    let events = case
+        .api("v1", "Event", Some(&case.namespace))
+        .list(&kube::api::ListParams::default())
+        .await?;
     let warnings: Vec<_> =
         events.items.iter().filter(|event| event.data["type"] == "Warning").collect();
     ensure!(warnings.is_empty(), "waiting is told as a warning: {warnings:?}");
