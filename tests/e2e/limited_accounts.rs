@@ -1,6 +1,6 @@
 //! Accounts that may not list across all namespaces, that lose rights, or that are gone.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use flux_kluctl_controller::yaml::{Schema, parse_documents};
 use serde_json::{Value, json};
 
@@ -196,11 +196,20 @@ async fn a_namespace_goes_although_its_account_went_first(case: &mut Case) -> Re
     going.delete("v1", "ServiceAccount", "tenant").await?;
     going.delete_cluster("v1", "Namespace", &going.namespace).await?;
     let namespaces = going.api("v1", "Namespace", None);
-    going
+    let end = going
         .wait_until("the end of the namespace", || async {
             Ok(namespaces.get_opt(&going.namespace).await?.is_none())
         })
-        .await?;
+        .await;
+    if let Err(error) = end {
+        let left = namespaces.get_opt(&going.namespace).await?;
+        let object = going
+            .get("flux.kluctl.io/v1alpha1", "KluctlDeployment", "app")
+            .await
+            .unwrap_or_default();
+        let log = going.controllers[0].log_tail(40);
+        bail!("{error}\n{}\n{object:#?}\n{log}", serde_json::to_string_pretty(&left)?);
+    }
     ensure!(!case.config_map("one").await?.is_null(), "deleted without an account?");
     let log = going.controllers[0].log_text();
     ensure!(log.contains("the deployed objects stay: service account"), "not a word in the log");
