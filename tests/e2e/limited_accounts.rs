@@ -1,5 +1,7 @@
 //! Accounts that may not list across all namespaces, that lose rights, or that are gone.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, bail, ensure};
 use flux_kluctl_controller::yaml::{Schema, parse_documents};
 use serde_json::{Value, json};
@@ -196,8 +198,10 @@ async fn a_namespace_goes_although_its_account_went_first(case: &mut Case) -> Re
     going.delete("v1", "ServiceAccount", "tenant").await?;
     going.delete_cluster("v1", "Namespace", &going.namespace).await?;
     let namespaces = going.api("v1", "Namespace", None);
+    // After each failure, as when a kind comes or goes in another test, Kubernetes pauses for up to a minute.
+    let patience = Duration::from_mins(3);
     let end = going
-        .wait_until("the end of the namespace", || async {
+        .wait_until_within(patience, "the end of the namespace", || async {
             Ok(namespaces.get_opt(&going.namespace).await?.is_none())
         })
         .await;
