@@ -1,7 +1,5 @@
 //! Accounts that may not list across all namespaces, that lose rights, or that are gone.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, bail, ensure};
 use flux_kluctl_controller::yaml::{Schema, parse_documents};
 use serde_json::{Value, json};
@@ -121,7 +119,7 @@ async fn a_deletion_that_may_not_see_what_was_deployed_fails(case: &mut Case) ->
 }
 
 /// Starts the controller with nothing but the rights that `config/flux` gives it.
-async fn start_with_shipped_rights(case: &mut Case) -> Result<()> {
+async fn start_with_shipped_rights(case: &mut Case, home: &str) -> Result<()> {
     let file = "config/flux/rbac/controller.yaml";
     let documents = parse_documents(file, &std::fs::read(root().join(file))?, Schema::Manifest)?;
     let mut roles = documents.into_iter().map(|document| document.value);
@@ -133,14 +131,13 @@ async fn start_with_shipped_rights(case: &mut Case) -> Result<()> {
     case.apply_cluster(json!({
         "apiVersion": format!("{rbac}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": name},
         "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": name},
-        "subjects": [{"kind": "ServiceAccount", "name": "controller", "namespace": case.namespace}],
+        "subjects": [{"kind": "ServiceAccount", "name": "controller", "namespace": home}],
     }))
     .await?;
-    case.apply(
-        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "controller"}}),
-    )
-    .await?;
-    let token = case.suite.kubectl(&["create", "token", "controller", "-n", &case.namespace])?;
+    case.apply(json!({"apiVersion": "v1", "kind": "ServiceAccount",
+        "metadata": {"name": "controller", "namespace": home}}))
+        .await?;
+    let token = case.suite.kubectl(&["create", "token", "controller", "-n", home])?;
     let admin = std::fs::read_to_string(&case.kubeconfig)?;
     let mut kubeconfig: Value = serde_json::from_str(&admin)?;
     kubeconfig["users"][0]["user"] = json!({"token": token.trim()});
@@ -161,7 +158,8 @@ async fn drop_shipped_rights(case: &Case) -> Result<()> {
 
 async fn a_deletion_ends_when_the_kubeconfig_secret_is_gone(case: &mut Case) -> Result<()> {
     let kubeconfig = std::fs::read_to_string(&case.kubeconfig)?;
-    start_with_shipped_rights(case).await?;
+    let home = case.namespace.clone();
+    start_with_shipped_rights(case, &home).await?;
     case.apply(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "remote"},
         "stringData": {"value": kubeconfig}}))
         .await?;
@@ -180,7 +178,8 @@ async fn a_deletion_ends_when_the_kubeconfig_secret_is_gone(case: &mut Case) -> 
 
 async fn a_namespace_goes_although_its_account_went_first(case: &mut Case) -> Result<()> {
     let mut going = Case::start(case.suite.clone(), &format!("going-{}", case.namespace)).await?;
-    start_with_shipped_rights(&mut going).await?;
+    // The controller lives elsewhere: without its own account it could not let go of anything.
+    start_with_shipped_rights(&mut going, &case.namespace).await?;
     going
         .apply(
             json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "tenant"}}),
@@ -198,10 +197,8 @@ async fn a_namespace_goes_although_its_account_went_first(case: &mut Case) -> Re
     going.delete("v1", "ServiceAccount", "tenant").await?;
     going.delete_cluster("v1", "Namespace", &going.namespace).await?;
     let namespaces = going.api("v1", "Namespace", None);
-    // After each failure, as when a kind comes or goes in another test, Kubernetes pauses for up to a minute.
-    let patience = Duration::from_mins(3);
     let end = going
-        .wait_until_within(patience, "the end of the namespace", || async {
+        .wait_until("the end of the namespace", || async {
             Ok(namespaces.get_opt(&going.namespace).await?.is_none())
         })
         .await;

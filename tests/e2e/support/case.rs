@@ -317,24 +317,11 @@ impl Case {
     }
 
     /// Polls until `done` says so.
-    pub(crate) async fn wait_until<F>(&self, what: &str, done: impl FnMut() -> F) -> Result<()>
+    pub(crate) async fn wait_until<F>(&self, what: &str, mut done: impl FnMut() -> F) -> Result<()>
     where
         F: Future<Output = Result<bool>>,
     {
-        self.wait_until_within(PATIENCE, what, done).await
-    }
-
-    /// The same, for what takes its time elsewhere.
-    pub(crate) async fn wait_until_within<F>(
-        &self,
-        patience: Duration,
-        what: &str,
-        mut done: impl FnMut() -> F,
-    ) -> Result<()>
-    where
-        F: Future<Output = Result<bool>>,
-    {
-        let deadline = Instant::now() + patience;
+        let deadline = Instant::now() + PATIENCE;
         while !done().await? {
             if Instant::now() > deadline {
                 bail!("never came to pass: {what}");
