@@ -36,8 +36,7 @@ impl Controller {
     ) -> Result<Self> {
         fs::create_dir_all(dir.join("tmp"))?;
         let log = dir.join(format!("controller-{}.log", fs::read_dir(dir)?.count()));
-        let health = free_address()?;
-        let metrics = free_address()?;
+        let [health, metrics] = free_addresses()?;
         let defaults = [
             ("namespace", "watch-all-namespaces", namespace),
             ("controller-namespace", "controller-namespace", namespace),
@@ -149,5 +148,13 @@ impl Drop for Controller {
 
 /// A loopback address with a port that was free a moment ago.
 pub(crate) fn free_address() -> Result<String> {
-    Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string())
+    free_addresses().map(|[address, _]| address)
+}
+
+/// Two such addresses, which differ.
+fn free_addresses() -> Result<[String; 2]> {
+    // Both are held until both are known, so that they differ.
+    let listeners =
+        [std::net::TcpListener::bind("127.0.0.1:0")?, std::net::TcpListener::bind("127.0.0.1:0")?];
+    Ok([listeners[0].local_addr()?.to_string(), listeners[1].local_addr()?.to_string()])
 }

@@ -85,15 +85,21 @@ impl Suite {
 
     /// What `kubectl`, as administrator, prints.
     pub(crate) fn kubectl(&self, arguments: &[&str]) -> Result<String> {
-        let output = Command::new(self.programs.join("kubectl"))
-            .arg("--kubeconfig")
-            .arg(&self.kubeconfig)
-            .args(arguments)
-            .output()?;
-        if !output.status.success() {
-            bail!("kubectl {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr));
+        loop {
+            let output = Command::new(self.programs.join("kubectl"))
+                .arg("--kubeconfig")
+                .arg(&self.kubeconfig)
+                .args(arguments)
+                .output()?;
+            if output.status.success() {
+                return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+            }
+            let errors = String::from_utf8_lossy(&output.stderr);
+            // `kubectl wait` trips over objects that have no status yet.
+            if !errors.contains(".status.conditions accessor error") {
+                bail!("kubectl {}: {errors}", arguments.join(" "));
+            }
         }
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
     fn install_crds(&self) -> Result<()> {
