@@ -37,6 +37,10 @@ crds: ## Regenerate crds/ and docs/spec
 bench: ## Speed and memory, side by side with the reference tools where there are any
 	@hack/bench
 
+.PHONY: fuzz-smoke
+fuzz-smoke: ## Fuzz YAML, templates, kustomize, vars and diffs for a minute each (needs a C++ compiler)
+	@hack/fuzz-smoke
+
 .PHONY: image
 image: ## Container image (needs a container engine)
 	docker build --tag $(IMAGE) .
