@@ -27,6 +27,10 @@ pub(super) struct Environment {
     pub(super) working_dir: PathBuf,
     /// Whether standard error is a terminal.
     pub(super) is_terminal: bool,
+    /// Whether standard output is a terminal.
+    pub(super) shows_results: bool,
+    /// Whether somebody sits at a terminal who sees questions and can answer.
+    pub(super) can_ask: bool,
 }
 
 impl Environment {
@@ -42,6 +46,8 @@ impl Environment {
             variables: env::vars_os().filter_map(text).collect(),
             working_dir: env::current_dir()?,
             is_terminal: io::stderr().is_terminal(),
+            shows_results: io::stdout().is_terminal(),
+            can_ask: io::stderr().is_terminal() && io::stdin().is_terminal(),
         })
     }
 
@@ -67,9 +73,14 @@ impl Environment {
         own.or_else(shared).or_else(home).unwrap_or_else(|| env::temp_dir().join("kluctl"))
     }
 
-    /// Columns of the terminal, as `COLUMNS` has them.
+    /// Columns that results may take: those that `COLUMNS` names, else those of the terminal.
     pub(super) fn terminal_width(&self) -> usize {
-        self.get("COLUMNS").and_then(|columns| columns.parse().ok()).unwrap_or(120)
+        let given = self.get("COLUMNS").and_then(|columns| columns.parse().ok());
+        let shown = || {
+            let (width, _) = terminal_size::terminal_size_of(io::stdout())?;
+            Some(usize::from(width.0))
+        };
+        given.or_else(shown).unwrap_or(120)
     }
 
     /// The path that the user means, relative to the working directory, with a leading `~/`.

@@ -5,6 +5,7 @@ mod defaults;
 mod environment;
 mod flags;
 mod git;
+mod operation;
 mod output;
 mod overrides;
 mod progress;
@@ -93,7 +94,7 @@ impl From<crate::engine::EngineError> for Failure {
 
 /// Runs the command with the words and the environment of this process.
 pub fn main() -> ExitCode {
-    let plain = Report { colour: false };
+    let plain = Report::PLAIN;
     let environment = match Environment::read() {
         Ok(environment) => environment,
         Err(error) => {
@@ -119,9 +120,8 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return show_usage(&error),
     };
-    let colour =
-        environment.is_terminal && !cli.global.no_color && environment.get("NO_COLOR").is_none();
-    let report = Report { colour };
+    let allows_colour = !cli.global.no_color && environment.get("NO_COLOR").is_none();
+    let report = Report { colour: environment.is_terminal && allows_colour, allows_colour };
     match commands::run(cli.command, &environment, report) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Told) => ExitCode::FAILURE,

@@ -97,6 +97,8 @@ mod tests {
             variables: BTreeMap::new(),
             working_dir: dir.path().to_owned(),
             is_terminal: false,
+            shows_results: false,
+            can_ask: false,
         };
         let texts =
             |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();

@@ -7,8 +7,10 @@ use crate::diagnostic::Diagnostic;
 /// Formats diagnostics, coloured or plain.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Report {
-    /// Whether to use ANSI colours.
+    /// Whether to use ANSI colours on standard error.
     pub(super) colour: bool,
+    /// Whether the user wants colours wherever there is a terminal.
+    pub(super) allows_colour: bool,
 }
 
 const RED: &str = "31";
@@ -17,6 +19,9 @@ const CYAN: &str = "36";
 const BOLD: &str = "1";
 
 impl Report {
+    /// No colours at all.
+    pub(super) const PLAIN: Self = Self { colour: false, allows_colour: false };
+
     /// All problems, each with an empty line before the next.
     pub(super) fn errors(self, diagnostics: &[Diagnostic]) -> String {
         self.all(RED, "error", diagnostics)

@@ -4,15 +4,25 @@ use std::fmt::Write;
 
 use crate::{
     object::ObjectRef,
-    results::{Change, CommandResult, DeploymentError, ResultObject},
+    results::{CommandResult, DeploymentError, ResultObject, ValidateResult},
 };
 
 /// How wide the column with paths may get.
 const MAX_PATH_WIDTH: usize = 60;
 
-/// The text of a result; empty when there is nothing to tell. `width` is that of the terminal; with `short` the differences of
-/// changed objects are left out.
-pub(super) fn text(result: &CommandResult, short: bool, width: usize) -> String {
+/// How text looks.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Style {
+    /// Leave out the differences of changed objects.
+    pub(super) short: bool,
+    /// Columns of the terminal.
+    pub(super) width: usize,
+    /// Whether to use ANSI colours.
+    pub(super) colour: bool,
+}
+
+/// The text of a result; empty when there is nothing to tell.
+pub(super) fn text(result: &CommandResult, style: Style) -> String {
     let mut out = String::new();
     let objects = |is: fn(&ResultObject) -> bool| {
         result.objects.iter().filter(move |object| is(object)).collect::<Vec<_>>()
@@ -20,10 +30,12 @@ pub(super) fn text(result: &CommandResult, short: bool, width: usize) -> String 
     let changed = objects(|object| !object.base.changes.is_empty());
     list(&mut out, "New objects", &objects(|object| object.base.new));
     list(&mut out, "Changed objects", &changed);
-    if !short {
+    if !style.short {
         for object in changed {
             let _ = write!(out, "\nDiff for object {}\n", object.base.reference);
-            table(&mut out, &object.base.changes, width);
+            let changes = object.base.changes.iter();
+            let rows = changes.map(|change| (&*change.json_path, &*change.unified_diff));
+            table(&mut out, ["Path", "Diff"], rows, style);
         }
     }
     list(&mut out, "Deleted objects", &objects(|object| object.base.deleted));
@@ -31,6 +43,23 @@ pub(super) fn text(result: &CommandResult, short: bool, width: usize) -> String 
     list(&mut out, "Orphan objects", &objects(|object| object.base.orphan));
     messages(&mut out, "Warnings", &result.warnings);
     messages(&mut out, "Errors", &result.errors);
+    out
+}
+
+/// The text of the result of a validation; empty when there is nothing to tell.
+pub(super) fn validation(result: &ValidateResult, width: usize) -> String {
+    let mut out = String::new();
+    messages(&mut out, "Validation Warnings", &result.warnings);
+    messages(&mut out, "Validation Errors", &result.errors);
+    if !result.results.is_empty() {
+        out.push_str("\nResults:\n");
+        let rows = result.results.iter();
+        let rows: Vec<_> =
+            rows.map(|entry| (entry.reference.to_string(), &*entry.message)).collect();
+        let rows = rows.iter().map(|(object, message)| (&**object, *message));
+        let style = Style { short: false, width, colour: false };
+        table(&mut out, ["Object", "Message"], rows, style);
+    }
     out
 }
 
@@ -64,43 +93,65 @@ fn is_run(reference: &ObjectRef) -> bool {
     reference.kind.is_empty() && reference.name.is_empty()
 }
 
-/// The changed fields, each with its difference; long lines are wrapped.
-fn table(out: &mut String, changes: &[Change], width: usize) {
-    let cells: Vec<(Vec<String>, Vec<String>)> = {
-        let longest = changes.iter().map(|change| change.json_path.chars().count()).max();
-        let path_width = longest.unwrap_or_default().clamp("Path".len(), MAX_PATH_WIDTH);
-        // Borders and padding take seven characters.
-        let diff_width = width.saturating_sub(path_width + 7).max(20);
-        let cell = |change: &Change| {
-            let diff = change.unified_diff.trim_end_matches('\n');
-            (wrap(&change.json_path, path_width), wrap(diff, diff_width))
-        };
-        let heading = (vec!["Path".to_owned()], vec!["Diff".to_owned()]);
-        std::iter::once(heading).chain(changes.iter().map(cell)).collect()
+/// A table of two columns; long lines are wrapped. Lines of differences are coloured if `style` says so.
+fn table<'a>(
+    out: &mut String,
+    heading: [&str; 2],
+    rows: impl Iterator<Item = (&'a str, &'a str)> + Clone,
+    style: Style,
+) {
+    let longest = rows.clone().map(|(first, _)| first.chars().count()).max();
+    let first_width =
+        longest.unwrap_or_default().clamp(heading[0].len(), MAX_PATH_WIDTH.max(heading[0].len()));
+    // Borders and padding take seven characters.
+    let second_width = style.width.saturating_sub(first_width + 7).max(20);
+    let cells = |(first, second): (&str, &str)| {
+        let first = wrap(first, first_width).into_iter().map(|(line, _)| line).collect();
+        (first, wrap(second.trim_end_matches('\n'), second_width))
     };
-    let widest = |lines: &[String]| lines.iter().map(|line| line.chars().count()).max();
-    let path_width = cells.iter().filter_map(|(path, _)| widest(path)).max().unwrap_or_default();
-    let diff_width = cells.iter().filter_map(|(_, diff)| widest(diff)).max().unwrap_or_default();
-    let rule = format!("+{}+{}+\n", "-".repeat(path_width + 2), "-".repeat(diff_width + 2));
+    let heading = (vec![heading[0].to_owned()], vec![(heading[1].to_owned(), ' ')]);
+    let rows: Vec<(Vec<String>, Vec<(String, char)>)> =
+        std::iter::once(heading).chain(rows.map(cells)).collect();
+    let width = |line: &str| line.chars().count();
+    let first_width = rows.iter().flat_map(|(first, _)| first.iter().map(|line| width(line)));
+    let first_width = first_width.max().unwrap_or_default();
+    let second_width =
+        rows.iter().flat_map(|(_, second)| second.iter().map(|(line, _)| width(line)));
+    let second_width = second_width.max().unwrap_or_default();
+    let rule = format!("+{}+{}+\n", "-".repeat(first_width + 2), "-".repeat(second_width + 2));
     out.push_str(&rule);
-    for (path, diff) in &cells {
-        for line in 0..path.len().max(diff.len()) {
-            let at = |lines: &[String]| lines.get(line).cloned().unwrap_or_default();
-            let _ = writeln!(out, "| {:path_width$} | {:diff_width$} |", at(path), at(diff));
+    for (first, second) in &rows {
+        for line in 0..first.len().max(second.len()) {
+            let left = first.get(line).map_or("", String::as_str);
+            let (right, mark) = second.get(line).map_or(("", ' '), |(text, mark)| (text, *mark));
+            let right = painted(&format!("{right:second_width$}"), mark, style.colour);
+            let _ = writeln!(out, "| {left:first_width$} | {right} |");
         }
         out.push_str(&rule);
     }
 }
 
-/// The lines of a text, cut to a width.
-fn wrap(text: &str, width: usize) -> Vec<String> {
+/// A line of a difference in the colour of its mark.
+fn painted(text: &str, mark: char, colour: bool) -> String {
+    let code = match mark {
+        '+' => "32",
+        '-' => "31",
+        '@' => "36",
+        _ => return text.to_owned(),
+    };
+    if colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+}
+
+/// The lines of a text, cut to a width, each with the first character of the line that it is part of.
+fn wrap(text: &str, width: usize) -> Vec<(String, char)> {
     let mut lines = Vec::new();
     for line in text.split('\n') {
         let chars: Vec<char> = line.replace('\t', "    ").chars().collect();
+        let mark = chars.first().copied().unwrap_or(' ');
         if chars.is_empty() {
-            lines.push(String::new());
+            lines.push((String::new(), mark));
         }
-        lines.extend(chars.chunks(width.max(1)).map(|chunk| chunk.iter().collect::<String>()));
+        lines.extend(chars.chunks(width.max(1)).map(|chunk| (chunk.iter().collect(), mark)));
     }
     lines
 }

@@ -26,8 +26,8 @@ use crate::{
     },
     diagnostic::{Class, Describe, Diagnostic},
     engine::{
-        ConfigFile, Engine, Externals, HttpVars, Limits, PrepareRequest, Prepared, ResolvedTarget,
-        Source,
+        ConfigFile, Engine, EngineError, Externals, HttpVars, Limits, PrepareRequest, Prepared,
+        ResolvedTarget, Source,
     },
     git::WorkTree,
     jinja,
@@ -140,10 +140,13 @@ pub(super) async fn prepare(
     let externals = externals(flags, environment, cluster.as_ref(), cancel).await?;
     let progress = Progress::new(report);
     let prepared = engine.prepare_target(&request, resolved, &externals, &progress, cancel).await;
-    prepared.map_err(|error| {
-        let problems = error.diagnostics().into_iter();
-        Failure::Problems(problems.map(|problem| masked(problem, &externals.masked)).collect())
-    })
+    prepared.map_err(|error| masked_failure(&error, &externals.masked))
+}
+
+/// The problems of a preparation without anything that sensitive variables hold.
+pub(super) fn masked_failure(error: &EngineError, secrets: &SecretTexts) -> Failure {
+    let problems = error.diagnostics().into_iter();
+    Failure::Problems(problems.map(|problem| masked(problem, secrets)).collect())
 }
 
 /// The diagnostic without anything that sensitive variables hold.

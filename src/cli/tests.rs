@@ -128,14 +128,18 @@ error: deployments[0].taggs: unknown field \"taggs\"
   4 | - path: b
   = hint: did you mean `tags`?
 ";
-    assert_eq!(Report { colour: false }.errors(&[diagnostic]), expected);
+    assert_eq!(Report::PLAIN.errors(&[diagnostic]), expected);
 }
 
 #[test]
 fn colours_are_left_out_when_not_wanted() {
     let diagnostic = Diagnostic::new(Class::Project, "wrong");
-    assert!(!Report { colour: false }.errors(std::slice::from_ref(&diagnostic)).contains('\x1b'));
-    assert!(Report { colour: true }.errors(&[diagnostic]).contains('\x1b'));
+    assert!(!Report::PLAIN.errors(std::slice::from_ref(&diagnostic)).contains('\x1b'));
+    assert!(Report { colour: true, allows_colour: true }.errors(&[diagnostic]).contains('\x1b'));
+}
+
+fn style(short: bool, width: usize) -> result_text::Style {
+    result_text::Style { short, width, colour: false }
 }
 
 #[test]
@@ -163,7 +167,7 @@ fn a_result_lists_objects_and_draws_changes() {
     let now = jiff::Timestamp::UNIX_EPOCH;
     let inclusion = crate::deployment::Inclusion::default();
     let mut result = CommandResult::started("deploy", &RunInfo::default(), &inclusion, now);
-    assert_eq!(result_text::text(&result, false, 60), "");
+    assert_eq!(result_text::text(&result, style(false, 60)), "");
     result.objects = vec![object("new", true, Vec::new()), object("changed", false, vec![change])];
     result.warnings = vec![DeploymentError::new(None, "about the run")];
     let reference = ObjectRef::new("v1", "ConfigMap", Some("ns"), "new");
@@ -190,8 +194,8 @@ Warnings:
 Errors:
   ns/ConfigMap/new: refused
 ";
-    assert_eq!(result_text::text(&result, false, 40), expected);
-    assert!(!result_text::text(&result, true, 40).contains("data.env"));
+    assert_eq!(result_text::text(&result, style(false, 40)), expected);
+    assert!(!result_text::text(&result, style(true, 40)).contains("data.env"));
 }
 
 #[test]
@@ -224,7 +228,7 @@ fn findings() -> Vec<crate::engine::Finding> {
 
 #[test]
 fn findings_are_told_with_their_targets() {
-    let text = commands::lint::text(&findings(), Report { colour: false });
+    let text = commands::lint::text(&findings(), Report::PLAIN);
     insta::assert_snapshot!(text, @r#"
     error: deployments[0].tgas: unknown field "tgas"
       --> deployment.yaml, line 2, column 3

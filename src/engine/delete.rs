@@ -1,7 +1,7 @@
 //! Deletes a whole deployment.
 
 use super::{
-    prune::{Removal, remove},
+    prune::{PlannedRemoval, Removal, planned, remove},
     session::Session,
 };
 use crate::{deployment::Inclusion, prune::PruneOptions, results::CommandResult};
@@ -16,5 +16,16 @@ pub async fn delete(
     options: &PruneOptions,
 ) -> CommandResult {
     let target = Removal { command: "delete", discriminator, inclusion, desired: None };
-    remove(session, &target, options).await
+    remove(session, target, options).await
+}
+
+/// Plans what [`delete`] does.
+pub async fn plan_delete<'a>(
+    session: &Session<'_>,
+    discriminator: Option<&'a str>,
+    inclusion: &'a Inclusion,
+    options: &PruneOptions,
+) -> PlannedRemoval<'a> {
+    let target = Removal { command: "delete", discriminator, inclusion, desired: None };
+    planned(session, target, options, session.cancel).await
 }

@@ -212,7 +212,9 @@ async fn conclude(
         deleted,
     });
     result.interrupted = cancel.is_cancelled();
-    obfuscate_result(&mut result);
+    if !session.info.show_secrets {
+        obfuscate_result(&mut result);
+    }
     result.finish(it.clock.now());
     result
 }

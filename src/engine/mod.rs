@@ -13,12 +13,13 @@ mod limits;
 mod lint;
 mod options;
 mod parallel;
+mod poke;
 mod prepare;
 mod prune;
 mod session;
 mod validate;
 
-pub use delete::delete;
+pub use delete::{delete, plan_delete};
 pub use deploy::deploy;
 pub use diff::{KnownVersions, diff, known_versions};
 pub use error::EngineError;
@@ -28,8 +29,9 @@ pub use http_vars::HttpVars;
 pub use limits::Limits;
 pub use lint::{Finding, Severity};
 pub use options::{DeployOptions, DiffOptions};
+pub use poke::poke_images;
 pub use prepare::{ConfigFile, Engine, PrepareRequest, Prepared, ResolvedTarget, Source};
-pub use prune::{Leftovers, footprint, leftovers, prune, prune_former};
+pub use prune::{Leftovers, PlannedRemoval, footprint, leftovers, plan_prune, prune, prune_former};
 pub use session::Session;
 pub use validate::validate;
 

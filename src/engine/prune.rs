@@ -37,7 +37,7 @@ pub async fn prune_former(
 ) -> CommandResult {
     let inclusion = &desired.inclusion;
     let target = Removal { command: "prune", discriminator, inclusion, desired: Some(desired) };
-    remove(session, &target, options).await
+    remove(session, target, options).await
 }
 
 /// Objects of a discriminator that are not desired and would be deleted, if the inclusion filters let them.
@@ -101,60 +101,135 @@ pub(super) struct Removal<'a> {
 /// Deletes by discriminator what is not desired.
 pub(super) async fn remove(
     session: &Session<'_>,
-    target: &Removal<'_>,
+    target: Removal<'_>,
     options: &PruneOptions,
 ) -> CommandResult {
-    let work = async |cancel: CancellationToken| execute(session, target, options, &cancel).await;
-    let (mut result, timed_out) = session.limited(work).await;
+    let work = async |cancel: CancellationToken| {
+        let planned = planned(session, target, options, &cancel).await;
+        planned.execute(session, &cancel).await
+    };
+    finished(session, session.limited(work).await)
+}
+
+fn finished(
+    session: &Session<'_>,
+    (mut result, timed_out): (CommandResult, bool),
+) -> CommandResult {
     if result.interrupted {
         result.errors.push(interruption(session.timeout, timed_out));
     }
     result
 }
 
-async fn execute(
+/// A deletion that is planned and has not begun, so that somebody can be asked about it. Objects that are replaced meanwhile
+/// are not touched, as each is deleted by its UID.
+pub struct PlannedRemoval<'a> {
+    target: Removal<'a>,
+    options: PruneOptions,
+    clock: Clock,
+    /// What is known so far.
+    result: CommandResult,
+    /// The live side and the plan, unless they could not be had.
+    found: Option<(LiveState, PrunePlan)>,
+}
+
+/// Plans what [`prune`] does.
+pub async fn plan_prune<'a>(
     session: &Session<'_>,
-    target: &Removal<'_>,
+    desired: &'a DesiredState,
+    options: &PruneOptions,
+) -> PlannedRemoval<'a> {
+    let discriminator = desired.discriminator.as_deref();
+    let inclusion = &desired.inclusion;
+    let target = Removal { command: "prune", discriminator, inclusion, desired: Some(desired) };
+    planned(session, target, options, session.cancel).await
+}
+
+impl<'a> PlannedRemoval<'a> {
+    /// The objects that would be deleted, in the order in which they would be.
+    pub fn objects(&self) -> impl Iterator<Item = &ObjectRef> {
+        let plan = self.found.iter().flat_map(|(_, plan)| &plan.deletions);
+        plan.map(|deletion| &deletion.reference)
+    }
+
+    /// Deletes the objects. Always returns a result.
+    pub async fn run(self, session: &Session<'_>) -> CommandResult {
+        let work = async |cancel: CancellationToken| self.execute(session, &cancel).await;
+        finished(session, session.limited(work).await)
+    }
+
+    /// Deletes nothing: the result says that somebody refused.
+    pub fn abandon(mut self) -> CommandResult {
+        self.result.errors.push(DeploymentError::new(None, "aborted"));
+        self.result.finish(self.clock.now());
+        self.result
+    }
+
+    async fn execute(mut self, session: &Session<'_>, cancel: &CancellationToken) -> CommandResult {
+        let mut result = self.result;
+        if let Some((live, plan)) = self.found.take() {
+            let is_pruning = self.target.desired.is_some();
+            let stage = if is_pruning { Stage::Prune } else { Stage::Delete };
+            let discriminator = self.target.discriminator.unwrap_or_default();
+            let pruned =
+                prune_planned(session, stage, discriminator, &plan, &self.options, cancel).await;
+            note(&mut result, &self.target, &live, &plan, pruned);
+        }
+        result.interrupted = cancel.is_cancelled();
+        if !session.info.show_secrets {
+            obfuscate_result(&mut result);
+        }
+        result.finish(self.clock.now());
+        result
+    }
+}
+
+/// Plans a deletion; what goes wrong is in the result that its execution returns.
+pub(super) async fn planned<'a>(
+    session: &Session<'_>,
+    target: Removal<'a>,
     options: &PruneOptions,
     cancel: &CancellationToken,
-) -> CommandResult {
+) -> PlannedRemoval<'a> {
     let clock = Clock::starting_at(session.info.started);
     let discriminator = target.discriminator.filter(|text| !text.is_empty());
     let mut result = session
         .command_result(target.command, target.inclusion, discriminator, &clock, cancel)
         .await;
     result.command.dry_run = options.dry_run;
+    result.command.no_wait = options.wait.is_none();
     if let Some(desired) = target.desired {
         result.rendered_objects_hash.clone_from(&desired.objects_hash);
     }
+    let mut found = None;
     if let Some(discriminator) = discriminator {
-        match observed(session, target, options, discriminator, cancel).await {
+        match observed(session, &target, options, discriminator, cancel).await {
             Ok((live, plan)) => {
-                result.errors.extend(remarks(&live.errors));
-                result.warnings.extend(remarks(&live.warnings));
-                // What cannot be seen now may have to go as well, so it has to be looked for again.
-                result.errors.extend(remarks(&live.unlisted));
-                // A deployment goes on and tells of it every time; after a deletion nobody is left to tell.
-                match target.desired {
-                    Some(_) => result.warnings.extend(remarks(&live.forbidden)),
-                    None => result.errors.extend(remarks(&live.forbidden)),
-                }
-                result.has_unlisted = !(live.unlisted.is_empty() && live.forbidden.is_empty());
-                let stage = if target.desired.is_some() { Stage::Prune } else { Stage::Delete };
-                let pruned =
-                    prune_planned(session, stage, discriminator, &plan, options, cancel).await;
-                note(&mut result, target, &live, &plan, pruned);
+                note_live(&mut result, &live, target.desired.is_some());
+                found = Some((live, plan));
             }
             Err(error) => result.errors.push(error),
         }
-        result.interrupted = cancel.is_cancelled();
     } else {
         let message = format!("{} is refused: {}", target.command, prune::NoDiscriminator);
         result.errors.push(DeploymentError::new(None, message));
     }
-    obfuscate_result(&mut result);
-    result.finish(clock.now());
-    result
+    PlannedRemoval { target, options: options.clone(), clock, result, found }
+}
+
+fn note_live(result: &mut CommandResult, live: &LiveState, is_pruning: bool) {
+    result.errors.extend(remarks(&live.errors));
+    result.warnings.extend(remarks(&live.warnings));
+    // What cannot be seen now may have to go as well, so it has to be looked for again.
+    result.errors.extend(remarks(&live.unlisted));
+    // A deployment goes on and tells of it every time; after a deletion nobody is left to tell.
+    let forbidden = remarks(&live.forbidden);
+    if is_pruning {
+        result.warnings.extend(forbidden);
+    } else {
+        result.errors.extend(forbidden);
+    }
+    result.has_unlisted = !(live.unlisted.is_empty() && live.forbidden.is_empty());
 }
 
 async fn observed(

@@ -1,6 +1,8 @@
 //! What a run leaves behind, in the reference's wire format: command results, validate results, their summaries.
 
 mod collect;
+mod compact;
+mod mask;
 mod outcome;
 mod reduce;
 mod start;
@@ -9,6 +11,7 @@ mod types;
 
 pub(crate) use collect::is_younger;
 pub use collect::{AppliedObject, Collected, collect, reference_for_diff};
+pub use compact::{CompactError, compact_objects, expand_objects};
 pub use outcome::{ObjectOutcome, Operation, OutcomeState};
 pub use summary::{CommandResultSummary, ValidateResultSummary};
 pub use types::{

@@ -228,6 +228,8 @@ pub struct RunInfo {
     pub deployment: Option<Value>,
     /// Initiator, target, arguments and images; the engine adds the command, its times and its switches.
     pub command: CommandInfo,
+    /// Leave the values of Secrets in the result.
+    pub show_secrets: bool,
 }
 
 /// What a result tells about any object.

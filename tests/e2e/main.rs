@@ -11,6 +11,7 @@
 #![allow(clippy::format_push_string, clippy::unused_self, clippy::format_collect)]
 
 mod access;
+mod command_line;
 mod deletion;
 mod dependencies;
 mod deploy;
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
     arguments.test_threads.get_or_insert(6);
     let tests: Vec<Test> = [
         access::TESTS,
+        command_line::TESTS,
         deletion::TESTS,
         dependencies::TESTS,
         deploy::TESTS,

@@ -1,13 +1,18 @@
 //! One file per command.
 
 mod controller_run;
+mod delete;
 mod deploy;
+mod diff;
 mod kustomize;
 pub(super) mod lint;
 mod list_images;
 mod list_targets;
+mod poke_images;
+mod prune;
 mod render;
 mod schema;
+mod validate;
 
 use super::{Environment, Failure, Report, output, session};
 
@@ -17,8 +22,12 @@ pub(super) enum Command {
     /// Run the controller
     #[command(subcommand)]
     Controller(controller_run::Controller),
+    /// Delete all objects of a target
+    Delete(Box<delete::Delete>),
     /// Render a target and deploy it
     Deploy(Box<deploy::Deploy>),
+    /// Show what a deployment would change
+    Diff(Box<diff::Diff>),
     /// Build kustomizations without a Kluctl project
     #[command(subcommand)]
     Kustomize(kustomize::Kustomize),
@@ -28,10 +37,16 @@ pub(super) enum Command {
     ListImages(Box<list_images::ListImages>),
     /// List the targets of a project
     ListTargets(list_targets::ListTargets),
+    /// Replace images in what is deployed
+    PokeImages(Box<poke_images::PokeImages>),
+    /// Delete objects that are no longer part of a target
+    Prune(Box<prune::Prune>),
     /// Render a target without deploying it
     Render(Box<render::Render>),
     /// Print JSON Schemas of the files of a project
     Schema(schema::Schema),
+    /// Check that all objects of a target are there and ready
+    Validate(Box<validate::Validate>),
     /// Print the version
     Version,
 }
@@ -65,8 +80,25 @@ pub(super) fn run(
                 list_images::run(*command, environment, report, cancel)
             })
         }
+        Command::Delete(command) => session::run(command.deployment.project.timeout, |cancel| {
+            delete::run(*command, environment, report, cancel)
+        }),
         Command::Deploy(command) => session::run(command.deployment.project.timeout, |cancel| {
             deploy::run(*command, environment, report, cancel)
+        }),
+        Command::Diff(command) => session::run(command.deployment.project.timeout, |cancel| {
+            diff::run(*command, environment, report, cancel)
+        }),
+        Command::PokeImages(command) => {
+            session::run(command.deployment.project.timeout, |cancel| {
+                poke_images::run(*command, environment, report, cancel)
+            })
+        }
+        Command::Prune(command) => session::run(command.deployment.project.timeout, |cancel| {
+            prune::run(*command, environment, report, cancel)
+        }),
+        Command::Validate(command) => session::run(command.deployment.project.timeout, |cancel| {
+            validate::run(*command, environment, report, cancel)
         }),
     }
 }

@@ -13,10 +13,12 @@ mod target;
 pub(super) use arguments::ArgumentFlags;
 pub(super) use cluster::{ClusterFlags, OfflineFlags};
 pub(super) use credentials::{GitFlags, HelmFlags, RegistryFlags};
-pub(super) use deploy::ApplyFlags;
+pub(super) use deploy::{ConfirmFlags, DeployFlags, DiscriminatorFlag, ForceFlags, IgnoreFlags};
 pub(super) use images::ImageFlags;
 pub(super) use inclusion::InclusionFlags;
-pub(super) use output::{OutputFlags, OutputFormat, ResultOutputFlags};
+pub(super) use output::{
+    OutputFlags, OutputFormat, ResultOutput, ResultOutputFlags, ValidateOutputFlags,
+};
 pub(super) use project::ProjectFlags;
 pub(super) use target::DeploymentFlags;
 

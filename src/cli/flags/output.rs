@@ -13,13 +13,28 @@ pub(in crate::cli) struct OutputFlags {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Misc arguments")]
 pub(in crate::cli) struct ResultOutputFlags {
-    /// Write the result as `text` or `yaml`, to standard output or to a file; may be given several times
+    /// Write the result as `text`, `yaml` or `json`, to standard output or to a file; may be given several times
+    ///
+    /// `yaml` holds the objects in kluctl's compacted form, `json` holds them as they are.
     #[arg(long, short, value_name = "FORMAT[=FILE]", default_value = "text")]
     pub(in crate::cli) output_format: Vec<ResultOutput>,
 
     /// Leave the differences of changed objects out of text output
     #[arg(long)]
     pub(in crate::cli) short_output: bool,
+
+    /// Show and store the values of Secrets and of sensitive arguments
+    #[arg(long)]
+    pub(in crate::cli) no_obfuscate: bool,
+}
+
+/// In which formats the result of a validation is written, and where.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Misc arguments")]
+pub(in crate::cli) struct ValidateOutputFlags {
+    /// Write the result as `text`, `yaml` or `json`, to standard output or to a file; may be given several times
+    #[arg(long, short, value_name = "FORMAT[=FILE]", default_value = "text")]
+    pub(in crate::cli) output: Vec<ResultOutput>,
 }
 
 /// A format and a file.
@@ -36,8 +51,10 @@ pub(in crate::cli) struct ResultOutput {
 pub(in crate::cli) enum OutputFormat {
     /// Tables for people.
     Text,
-    /// The whole result as YAML.
+    /// The whole result as YAML, the objects compacted.
     Yaml,
+    /// The whole result as JSON.
+    Json,
 }
 
 impl FromStr for ResultOutput {
@@ -48,7 +65,8 @@ impl FromStr for ResultOutput {
         let format = match format {
             "text" => OutputFormat::Text,
             "yaml" => OutputFormat::Yaml,
-            other => return Err(format!("unknown format `{other}`, expected text or yaml")),
+            "json" => OutputFormat::Json,
+            other => return Err(format!("unknown format `{other}`, expected text, yaml or json")),
         };
         Ok(Self { format, file: PathBuf::from(file) })
     }

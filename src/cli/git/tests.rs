@@ -27,7 +27,13 @@ impl User {
             variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
         variables.insert("HOME".into(), home.path().display().to_string());
         let working_dir = home.path().to_owned();
-        let environment = Environment { variables, working_dir, is_terminal: false };
+        let environment = Environment {
+            variables,
+            working_dir,
+            is_terminal: false,
+            shows_results: false,
+            can_ask: false,
+        };
         Self { home, environment }
     }
 

@@ -1,6 +1,7 @@
 //! What the tests stand on.
 
 mod case;
+mod command_line;
 mod conditions;
 mod controller;
 mod events;
@@ -15,6 +16,7 @@ mod suite;
 mod tls;
 
 pub(crate) use case::{Case, TestFuture};
+pub(crate) use command_line::{Ran, User};
 pub(crate) use conditions::{check_conditions, condition, is_ready, message_of, ready_reason};
 pub(crate) use controller::Controller;
 pub(crate) use events::{EventSink, SinkMode};

@@ -1,0 +1,182 @@
+//! What the commands that work on a cluster have in common: the target, its cluster, the run and its result.
+
+use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Environment, Failure, Report,
+    environment::{now, random_id},
+    flags::{DeploymentFlags, OutputFormat, ResultOutput, ResultOutputFlags},
+    output,
+    progress::Progress,
+    rendered,
+    result_text::{self, Style},
+    session,
+};
+use crate::{
+    cluster::Cluster,
+    diagnostic::{Class, Diagnostic},
+    engine::{Engine, PrepareRequest, Prepared, ResolvedTarget, Session},
+    project::Target,
+    results::{CommandInfo, CommandResult, RunInfo},
+    secret::SecretTexts,
+    yaml,
+};
+
+/// A command on a target whose cluster is connected.
+pub(super) struct Operation<'a> {
+    pub(super) flags: &'a DeploymentFlags,
+    pub(super) environment: &'a Environment,
+    pub(super) report: Report,
+    pub(super) cancel: &'a CancellationToken,
+    pub(super) progress: Progress,
+    pub(super) cluster: Cluster,
+    pub(super) target: Target,
+    engine: Engine,
+    request: PrepareRequest,
+    resolved: ResolvedTarget,
+    started: Timestamp,
+    /// What sensitive variables hold.
+    masked: SecretTexts,
+}
+
+impl<'a> Operation<'a> {
+    /// Resolves the target and connects to its cluster.
+    ///
+    /// # Errors
+    /// When the target cannot be resolved, or there is no cluster.
+    pub(super) async fn start(
+        flags: &'a DeploymentFlags,
+        discriminator: Option<&str>,
+        environment: &'a Environment,
+        report: Report,
+        cancel: &'a CancellationToken,
+    ) -> Result<Self, Failure> {
+        let started = now();
+        let request = session::request(flags, discriminator, environment, report)?;
+        let engine = session::engine();
+        let mut resolved = engine.resolve_target(&request, cancel).await?;
+        let cluster = session::connect(flags, &mut resolved, environment, report).await?;
+        Ok(Self {
+            flags,
+            environment,
+            report,
+            cancel,
+            progress: Progress::new(report),
+            cluster: cluster.ok_or_else(no_cluster)?,
+            target: resolved.target.clone(),
+            engine,
+            request,
+            resolved,
+            started,
+            masked: SecretTexts::default(),
+        })
+    }
+
+    /// Renders the target, and writes the files if they are wanted.
+    ///
+    /// # Errors
+    /// All problems of the stage that fails.
+    pub(super) async fn prepare(&mut self) -> Result<Prepared, Failure> {
+        let Self { flags, environment, cancel, .. } = self;
+        let externals = session::externals(flags, environment, Some(&self.cluster), cancel).await?;
+        self.masked = externals.masked.clone();
+        let resolved = ResolvedTarget {
+            project: self.resolved.project.clone(),
+            target: self.resolved.target.clone(),
+        };
+        let prepared = self
+            .engine
+            .prepare_target(&self.request, resolved, &externals, &self.progress, cancel)
+            .await
+            .map_err(|error| session::masked_failure(&error, &self.masked))?;
+        if let Some(dir) = &flags.render_output_dir {
+            rendered::write(&prepared, &environment.path(dir))?;
+        }
+        Ok(prepared)
+    }
+
+    /// What a run knows about itself.
+    pub(super) fn info(&self, show_secrets: bool) -> RunInfo {
+        let wanted = &self.request.target;
+        RunInfo {
+            id: random_id(),
+            started: self.started,
+            target: self.target.to_value(),
+            target_name: self.target.name.clone(),
+            command: CommandInfo {
+                target: wanted.name.clone().unwrap_or_default(),
+                target_name_override: wanted.name_override.clone().unwrap_or_default(),
+                context_override: wanted.context.clone().unwrap_or_default(),
+                args: Some(wanted.args.clone()),
+                images: wanted.images.clone(),
+                ..CommandInfo::default()
+            },
+            show_secrets,
+            ..RunInfo::default()
+        }
+    }
+
+    /// The session of a run.
+    pub(super) fn session<'s>(&'s self, info: &'s RunInfo) -> Session<'s> {
+        Session {
+            cluster: &self.cluster,
+            info,
+            observer: &self.progress,
+            cancel: self.cancel,
+            timeout: None,
+        }
+    }
+
+    /// Writes a result wherever it is wanted.
+    ///
+    /// # Errors
+    /// When it cannot be written, and when there are errors in it.
+    pub(super) fn conclude(
+        &self,
+        mut result: CommandResult,
+        flags: &ResultOutputFlags,
+    ) -> Result<(), Failure> {
+        if !flags.no_obfuscate {
+            result.mask(|text| self.masked.mask(text));
+        }
+        for wanted in &flags.output_format {
+            let text = match wanted.format {
+                OutputFormat::Text => {
+                    result_text::text(&result, self.style(wanted, flags.short_output))
+                }
+                OutputFormat::Yaml => yaml::emit(&result.compacted()),
+                OutputFormat::Json => json(&result),
+            };
+            output::to_files(self.environment, std::slice::from_ref(&wanted.file), &text)?;
+        }
+        if result.errors.is_empty() { Ok(()) } else { Err(Failure::Shown) }
+    }
+
+    /// How text for `wanted` looks: coloured on a terminal only.
+    pub(super) fn style(&self, wanted: &ResultOutput, short: bool) -> Style {
+        let is_shown = self.environment.shows_results && wanted.file.as_os_str() == "-";
+        Style {
+            short,
+            width: self.environment.terminal_width(),
+            colour: is_shown && self.report.allows_colour,
+        }
+    }
+
+    /// Text of a result for standard error.
+    pub(super) fn preview(&self, result: &CommandResult, short: bool) -> String {
+        let width = self.environment.terminal_width();
+        result_text::text(result, Style { short, width, colour: self.report.colour })
+    }
+}
+
+/// A value as indented JSON.
+pub(super) fn json(value: &impl serde::Serialize) -> String {
+    let value = serde_json::to_value(value).unwrap_or_default();
+    format!("{value:#}\n")
+}
+
+fn no_cluster() -> Diagnostic {
+    Diagnostic::new(Class::Access, "there is no cluster to work on")
+        .with_hint("give a kubeconfig with --kubeconfig or KUBECONFIG")
+}
