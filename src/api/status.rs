@@ -60,7 +60,8 @@ pub struct KluctlDeploymentStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub discriminator: Option<String>,
 
-    /// Identity of the cluster deployed to: the UID of its namespace `kube-system`.
+    /// Identity of the cluster deployed to: the UID of its namespace `kube-system`, or the address of its API server when that
+    /// cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster_id: Option<String>,
 
@@ -137,10 +138,16 @@ impl KluctlDeploymentStatus {
 pub struct TargetClaim {
     /// Identity of the cluster, as in `clusterId`.
     pub cluster_id: String,
+    /// Address of its API server; tells that two claims are about one cluster when its identity cannot be read.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub server: String,
     /// Discriminator of the target.
     pub discriminator: String,
     /// How the claim stands.
     pub state: ClaimState,
+    /// When it was last asked for, while the claim is `Requested`. A request that nobody renews does not count for long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requested_at: Option<Time>,
 }
 
 /// How a claim on a target stands.

@@ -165,8 +165,13 @@ pub(super) fn classify(refusal: &Refusal<'_>) -> ApiOutcome {
         }
         (400..=499, _) if is_denial(&message) => ApiOutcome::Denied(message),
         (400, _) => ApiOutcome::BadRequest(message),
-        // The code says that the server failed; what it means is that a field is unknown or of a wrong type.
-        (500, _) if message.starts_with("failed to create typed patch object") => {
+        // The code says that the server failed; what it means is that a field is unknown or of a wrong type, or that a
+        // value is not what the type stands for (base64, a quantity, a time).
+        (500, _)
+            if message.starts_with("failed to create typed patch object")
+                || (message.starts_with("failed to convert new object")
+                    && message.contains("unable to convert unstructured object")) =>
+        {
             ApiOutcome::BadRequest(message)
         }
         (401, _) => ApiOutcome::Unauthorized(message),
@@ -342,6 +347,13 @@ mod tests {
             outcome(500, &status(mistyped, "", &json!({}))),
             ApiOutcome::BadRequest(mistyped.into())
         );
+        let unreadable = "failed to convert new object (a/x; /v1, Kind=Secret) to proper version: unable to convert unstructured object to /v1, Kind=Secret: error decoding from json: illegal base64 data at input byte 0";
+        assert_eq!(
+            outcome(500, &status(unreadable, "", &json!({}))),
+            ApiOutcome::BadRequest(unreadable.into())
+        );
+        let webhook = "failed to convert new object (a/x; a.b/v1, Kind=X) to proper version: conversion webhook for a.b/v1, Kind=X failed: refused";
+        assert!(outcome(500, &status(webhook, "", &json!({}))).is_transient());
         let broken = "Internal error occurred: failed calling webhook \"a.b\": timeout";
         assert!(outcome(500, &status(broken, "InternalError", &json!({}))).is_transient());
     }

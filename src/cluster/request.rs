@@ -2,6 +2,10 @@
 
 use std::{hash::Hasher, time::Duration};
 
+use base64::{
+    Engine as _,
+    engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig},
+};
 use http::{HeaderMap, Method, Request, header};
 use kube::client::Body;
 use serde_json::{Value, json};
@@ -10,6 +14,12 @@ use super::{
     ApiKind, ApiOutcome, Cluster, DEFAULT_NAMESPACE, FIELD_MANAGER,
     outcome::{Refusal, classify},
 };
+
+/// Base64 as Go's decoder takes it.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &base64::alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+);
 
 /// What came of a request, and what the API server remarked beside it.
 #[derive(Debug, Clone, PartialEq)]
@@ -166,8 +176,12 @@ impl Cluster {
     ) -> Answer {
         let path = Self::object_path(kind, object);
         let path = format!("{path}?fieldManager={FIELD_MANAGER}&force={force}{}", mode.query());
-        self.once(Call::write(Method::PATCH, path, "application/apply-patch+yaml", bytes(object)))
-            .await
+        let call = Call::write(Method::PATCH, path, "application/apply-patch+yaml", bytes(object));
+        let mut answer = self.once(call).await;
+        if let ApiOutcome::BadRequest(message) = &mut answer.outcome {
+            message.push_str(&misencoded(object).unwrap_or_default());
+        }
+        answer
     }
 
     /// Replaces an object by a complete one, which carries the `resourceVersion` it is meant for. Sent once.
@@ -273,6 +287,29 @@ async fn receive(client: &kube::Client, request: Request<Body>) -> Result<Raw, k
     Ok(Raw { status: parts.status.as_u16(), headers: parts.headers, body })
 }
 
+/// Names what the API server does not name: the entries of a Secret or ConfigMap that should be base64 and are not. The
+/// values themselves may be secret.
+fn misencoded(object: &Value) -> Option<String> {
+    let (field, plain) = match object["kind"].as_str()? {
+        "Secret" => ("data", "stringData"),
+        "ConfigMap" => ("binaryData", "data"),
+        _ => return None,
+    };
+    let entries = object[field].as_object()?.iter();
+    let is_base64 = |value: &Value| {
+        let Some(text) = value.as_str() else { return value.is_null() };
+        BASE64.decode(text.replace(['\r', '\n'], "")).is_ok()
+    };
+    let wrong: Vec<_> = entries
+        .filter(|(_, value)| !is_base64(value))
+        .map(|(key, _)| format!("{field}[{key:?}]"))
+        .collect();
+    let is_one = wrong.len() == 1;
+    let be = if is_one { "is" } else { "are" };
+    (!wrong.is_empty())
+        .then(|| format!(" ({} {be} not base64; plain text goes into {plain})", wrong.join(", ")))
+}
+
 /// What a failed exchange stands for: credentials that could not be obtained, or a broken connection.
 fn broken(error: &kube::Error) -> ApiOutcome {
     let text = chain(error);
@@ -353,6 +390,26 @@ mod tests {
             Some(r#"unknown field "spec.x""#)
         );
         assert_eq!(warning_text("299 -"), None);
+    }
+
+    #[test]
+    fn entries_that_are_not_base64_are_named_without_their_value() {
+        let secret = serde_json::json!({"kind": "Secret", "data": {
+            "fine": "dGVzdA==", "wrapped": "dGVz\ndA==", "none": null, "plain": "hunter2!", "cut": "dGVzdA",
+        }});
+        assert_eq!(
+            misencoded(&secret).as_deref(),
+            Some(
+                r#" (data["cut"], data["plain"] are not base64; plain text goes into stringData)"#
+            )
+        );
+        let map =
+            serde_json::json!({"kind": "ConfigMap", "data": {"a": "?"}, "binaryData": {"b": "?"}});
+        assert_eq!(
+            misencoded(&map).as_deref(),
+            Some(r#" (binaryData["b"] is not base64; plain text goes into data)"#)
+        );
+        assert_eq!(misencoded(&serde_json::json!({"kind": "Secret"})), None);
     }
 
     #[test]

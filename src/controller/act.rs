@@ -11,6 +11,7 @@ use super::{
     decide::Actions,
     former,
     metrics::Stage,
+    observe::RunObserver,
     outcome::{CommandOutcome, Done, Facts, Failure, Outlook, ValidateOutcome},
     prepare::Rendered,
     record::searched,
@@ -21,7 +22,6 @@ use crate::{
         ObjectFailure, ValidateStatus, reason,
     },
     engine::{self, DeployOptions, DiffOptions, Session},
-    observer::Observer,
     prune::PruneOptions,
     results::{
         CommandInfo, CommandResult, DeploymentError, Initiator, KluctlDeploymentInfo, Operation,
@@ -29,8 +29,6 @@ use crate::{
     },
 };
 
-/// The longest that one object may take to become ready; the deadline of the run may end it before.
-const READINESS_TIMEOUT: Duration = Duration::from_mins(10);
 /// The longest that a deletion is waited for.
 const DELETION_WAIT: Duration = Duration::from_mins(1);
 /// Problems that are named in a message; more are counted.
@@ -58,7 +56,7 @@ pub(crate) struct Acting<'a> {
     /// Whether changes are only pretended.
     pub dry_run: bool,
     /// Hears what happens.
-    pub observer: &'a dyn Observer,
+    pub observer: &'a RunObserver,
     /// Ends the run early.
     pub cancel: &'a CancellationToken,
     /// When time is up.
@@ -125,7 +123,8 @@ impl Acting<'_> {
             no_wait: spec.no_wait,
             // Pruned afterwards, and only when everything was applied.
             prune: false,
-            readiness_timeout: READINESS_TIMEOUT,
+            // The run's own deadline comes first.
+            readiness_timeout: spec.timeout(),
             diff: DiffOptions::default(),
             footprint: searched(self.footprint, &self.key.namespace),
         };
@@ -182,9 +181,8 @@ impl Acting<'_> {
     }
 
     pub(super) async fn timed<T>(&self, stage: Stage, work: impl Future<Output = T>) -> T {
-        let started = tokio::time::Instant::now();
-        let result = work.await;
-        self.context.metrics.stage(self.key, stage, started.elapsed());
+        let (result, took) = self.observer.measured(work).await;
+        self.context.metrics.stage(self.key, stage, took);
         result
     }
 
@@ -218,7 +216,7 @@ impl Acting<'_> {
             kluctl_deployment: Some(KluctlDeploymentInfo {
                 name: self.key.name.clone(),
                 namespace: self.key.namespace.clone(),
-                cluster_id: facts.cluster_id.clone().unwrap_or_default(),
+                cluster_id: facts.cluster_id().unwrap_or_default().to_owned(),
             }),
             command: CommandInfo {
                 initiator: Initiator::KluctlDeployment,

@@ -9,7 +9,8 @@ use super::{
     outcome::Failure,
     ownership::{self, Bid, Claim, Claimant, GITOPS_GROUP, Target},
     pass::Pass,
-    persist, secrets,
+    persist::{self, StoreError, StoredObject},
+    secrets,
 };
 use crate::{
     api::{ClaimState, GROUP, KIND, NamespacedName, reason},
@@ -33,6 +34,16 @@ pub(crate) enum Claimed {
     },
 }
 
+/// All claims at one moment.
+#[derive(Default)]
+struct Look {
+    bids: BTreeMap<Claimant, Bid>,
+    /// Objects of this API group with a request that nobody seems to stand behind.
+    abandoned: Vec<StoredObject>,
+    /// The object that looks.
+    own: Option<StoredObject>,
+}
+
 /// Claims `target` for the object of `pass`; whatever else it claimed is given up. A granted claim is recorded when this
 /// returns; a refused one with the status at the end of the pass.
 ///
@@ -40,41 +51,79 @@ pub(crate) enum Claimed {
 /// When the claims cannot be read or written, or another object goes first; the target must not be touched then.
 pub(crate) async fn claim(pass: &mut Pass, target: &Target) -> Result<Claimed, Failure> {
     let me = Claimant::ours(&pass.key);
-    let held = pass.status.claim.as_ref().filter(|claim| Target::of(claim) == *target);
-    let held = held.map(|claim| claim.state);
+    let held = pass.status.claim.as_ref();
+    let is_held = held.is_some_and(|claim| {
+        claim.state == ClaimState::Granted && Target::of(claim).is_same(target)
+    });
+    let state = if is_held { ClaimState::Granted } else { ClaimState::Requested };
     let created = pass.object.created().to_owned();
-    let mut bid = Bid { target: target.clone(), state: ClaimState::Requested, created };
-    if held == Some(ClaimState::Granted) {
-        bid.state = ClaimState::Granted;
-    }
+    let mut bid = Bid { target: target.clone(), state, created, asked: None };
     // An owner has asked before, and who is refused by what is known already need not raise a flag.
     let known = pass.context.state.claims_on(target);
     let claim = ownership::decide(&me, &bid, &known);
     let is_settled = matches!(claim, Claim::Refused { is_settled: true, .. });
-    if bid.state == ClaimState::Granted || is_settled {
+    if is_held || is_settled {
         return settle(pass, bid, claim, known);
     }
-    if held != Some(ClaimState::Requested) {
-        pass.record_claim(&bid).await?;
-    }
+    let mut is_raised = false;
     for _ in 0..LOOKS {
-        let all = read(&pass.context, |object| Bid::read_on(object, target)).await?;
-        let claim = ownership::decide(&me, &bid, &all);
-        if let Claim::Pending(rival) = &claim {
-            tracing::debug!(%rival, "waiting until it steps back");
-            let stopping = pass.context.stopping.clone();
-            if stopping.run_until_cancelled(tokio::time::sleep(PAUSE)).await.is_none() {
-                break;
-            }
-            continue;
-        }
-        if claim == Claim::Granted {
-            bid.state = ClaimState::Granted;
+        if !is_raised {
+            bid.asked = Some(super::now());
             pass.record_claim(&bid).await?;
         }
-        return settle(pass, bid, claim, all);
+        let Look { bids, abandoned, own } =
+            look(&pass.context, Some(&pass.key), |object| Bid::read_on(object, target)).await?;
+        let is_up = |own: &StoredObject| {
+            Bid::read_on(own.value(), target).is_some_and(|own| own.state == ClaimState::Requested)
+        };
+        let Some(own) = own.filter(is_up) else {
+            is_raised = false;
+            continue;
+        };
+        is_raised = true;
+        if take_down(&pass.context, abandoned).await {
+            continue;
+        }
+        match ownership::decide(&me, &bid, &bids) {
+            Claim::Pending(rival) => {
+                tracing::debug!(%rival, "waiting until it steps back");
+                let stopping = pass.context.stopping.clone();
+                if stopping.run_until_cancelled(tokio::time::sleep(PAUSE)).await.is_none() {
+                    break;
+                }
+            }
+            Claim::Granted => {
+                bid.state = ClaimState::Granted;
+                if pass.record_grant(&bid, own).await? {
+                    return settle(pass, bid, Claim::Granted, bids);
+                }
+                bid.state = ClaimState::Requested;
+                is_raised = false;
+            }
+            refused @ Claim::Refused { .. } => return settle(pass, bid, refused, bids),
+        }
     }
     Err(goes_first(target, "another object, which has not stepped back yet,"))
+}
+
+/// Takes down requests that nobody seems to stand behind. Returns whether any of them is not what it was, so that it makes
+/// sense to look again; the others stand in the way like any request.
+async fn take_down(context: &Context, abandoned: Vec<StoredObject>) -> bool {
+    let mut is_news = false;
+    for mut object in abandoned {
+        let name = name_of(object.value());
+        match context.store.take_down_request(&name, &mut object).await {
+            Ok(()) => {
+                tracing::info!(object = %name, "took down a request for a target that was not renewed");
+                is_news = true;
+            }
+            Err(StoreError::Outdated | StoreError::Gone) => is_news = true,
+            Err(error) => {
+                tracing::debug!(object = %name, "an abandoned request could not be taken down: {error}");
+            }
+        }
+    }
+    is_news
 }
 
 /// Draws the conclusion for the pass.
@@ -84,7 +133,7 @@ fn settle(
     claim: Claim,
     all: BTreeMap<Claimant, Bid>,
 ) -> Result<Claimed, Failure> {
-    let rivals = all.into_iter().filter(|(_, other)| other.target == bid.target);
+    let rivals = all.into_iter().filter(|(_, other)| other.target.is_same(&bid.target));
     pass.rivals = Some(rivals.map(|(who, _)| who).collect());
     let (owner, is_settled) = match claim {
         Claim::Granted => return Ok(Claimed::Granted),
@@ -117,16 +166,18 @@ pub(crate) async fn others(
     target: &Target,
 ) -> Result<Vec<Claimant>, Failure> {
     let me = Claimant::ours(key);
-    let all = read(context, Bid::read).await?;
-    let others = all.into_iter().filter(|(who, bid)| *who != me && bid.target == *target);
+    let all = look(context, None, Bid::read).await?.bids;
+    let others = all.into_iter().filter(|(who, bid)| *who != me && bid.target.is_same(target));
     Ok(others.map(|(who, _)| who).collect())
 }
 
-/// All claims as they are stored at this moment, as far as the controller may see them; `ours` reads those of this API group.
-async fn read(
+/// All claims as they are stored at this moment, as far as the controller may see them; `ours` reads those of this API group,
+/// and `me` is the object that looks.
+async fn look(
     context: &Context,
+    me: Option<&NamespacedName>,
     ours: impl Fn(&Value) -> Option<Bid>,
-) -> Result<BTreeMap<Claimant, Bid>, Failure> {
+) -> Result<Look, Failure> {
     let failed = |outcome: &ApiOutcome| {
         secrets::refused(
             reason::OWNERSHIP_CONFLICT,
@@ -134,23 +185,33 @@ async fn read(
             outcome,
         )
     };
-    let mut bids: BTreeMap<_, _> = list(context, &own_kind())
-        .await
-        .map_err(|outcome| failed(&outcome))?
-        .iter()
-        .filter_map(|object| Some((Claimant::ours(&name_of(object)), ours(object)?)))
-        .collect();
+    let mut found = Look::default();
+    let now = super::now();
+    for object in list(context, &own_kind()).await.map_err(|outcome| failed(&outcome))? {
+        let name = name_of(&object);
+        let is_me = me == Some(&name);
+        if let Some(bid) = ours(&object) {
+            let is_suspended = object["spec"]["suspend"] == true;
+            if !is_me && bid.is_abandoned(is_suspended, now) {
+                found.abandoned.push(StoredObject::new(object.clone()));
+            }
+            found.bids.insert(Claimant::ours(&name), bid);
+        }
+        if is_me {
+            found.own = Some(StoredObject::new(object));
+        }
+    }
     let kinds = context.own.refresh_kinds().await.map_err(|outcome| failed(&outcome))?;
-    let Some(theirs) = kinds.preferred(GITOPS_GROUP, KIND) else { return Ok(bids) };
+    let Some(theirs) = kinds.preferred(GITOPS_GROUP, KIND) else { return Ok(found) };
     match list(context, theirs).await {
-        Ok(objects) => bids.extend(objects.iter().filter_map(|object| {
+        Ok(objects) => found.bids.extend(objects.iter().filter_map(|object| {
             Some((Claimant::theirs(&name_of(object)), Bid::read_foreign(object)?))
         })),
         // A warning at the start has told of it.
         Err(outcome) if outcome.is_refused() || outcome.is_absent() => {}
         Err(outcome) => return Err(failed(&outcome)),
     }
-    Ok(bids)
+    Ok(found)
 }
 
 /// The objects of a kind in all namespaces, or in the watched one when the rights reach no further. The answer is never

@@ -59,13 +59,19 @@ pub(crate) struct Context {
 /// Clusters by access and account, so that deployments which act alike share connections and the list of kinds.
 pub(crate) struct Clusters {
     clients: Clients,
+    own_server: String,
     recent: Recent<Cluster>,
 }
 
 impl Clusters {
-    /// An empty cache over a cache of clients.
-    pub(crate) fn new(clients: Clients) -> Self {
-        Self { clients, recent: Recent::new(MAX_CLUSTERS) }
+    /// An empty cache over a cache of clients. `own_server` is the address of the controller's own API server.
+    pub(crate) fn new(clients: Clients, own_server: String) -> Self {
+        Self { clients, own_server, recent: Recent::new(MAX_CLUSTERS) }
+    }
+
+    /// The address of the controller's own API server.
+    pub(crate) fn own_server(&self) -> &str {
+        &self.own_server
     }
 
     /// The cluster behind an access, as `account` if one is given.

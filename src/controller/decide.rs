@@ -18,6 +18,8 @@ pub(crate) enum DeployReason {
     SpecChanged,
     /// The rendered objects differ from those of the last deployment.
     ObjectsChanged,
+    /// The kubeconfig leads to another cluster than the last deployment went to.
+    ClusterChanged,
     /// The last deployment failed and the retry interval has passed.
     RetryAfterFailure,
     /// `deployInterval` has passed.
@@ -74,6 +76,8 @@ pub(crate) struct Basis<'a> {
     pub requests: &'a Requests,
     /// Whether changes are only pretended.
     pub dry_run: bool,
+    /// Whether the objects would go to another cluster than the last deployment went to.
+    pub is_elsewhere: bool,
 }
 
 /// Decides what is due.
@@ -90,7 +94,8 @@ pub(crate) fn decide(basis: Basis<'_>) -> Actions {
 }
 
 fn deploy_reason(basis: Basis<'_>) -> Option<DeployReason> {
-    let Basis { now, spec, generation, status, objects_hash, requests, dry_run } = basis;
+    let Basis { now, spec, generation, status, objects_hash, requests, dry_run, is_elsewhere } =
+        basis;
     let Some(last) = last_deployment(status, dry_run) else {
         return Some(DeployReason::NeverDeployed);
     };
@@ -102,6 +107,9 @@ fn deploy_reason(basis: Basis<'_>) -> Option<DeployReason> {
     }
     if spec.deploy_on_changes && last.objects_hash.as_deref() != Some(objects_hash) {
         return Some(DeployReason::ObjectsChanged);
+    }
+    if spec.deploy_on_changes && is_elsewhere {
+        return Some(DeployReason::ClusterChanged);
     }
     let time = last.time.as_ref().map(|time| time.0);
     if !last.succeeded() && is_due(now, time, Some(spec.retry_interval())) {
@@ -124,7 +132,9 @@ fn survivors_are_due(basis: Basis<'_>) -> bool {
     let failed = !basis.status.survivors.is_empty() || last.is_some_and(|last| !last.succeeded());
     // What was rendered but not deployed does not say what may go.
     let deployed = last_deployment(basis.status, basis.dry_run);
-    if deployed.is_none_or(|last| last.objects_hash.as_deref() != Some(basis.objects_hash)) {
+    let is_deployed =
+        deployed.is_some_and(|last| last.objects_hash.as_deref() == Some(basis.objects_hash));
+    if !is_deployed || basis.is_elsewhere {
         return false;
     }
     let time = last.and_then(|last| last.time.as_ref()).map(|time| time.0);

@@ -9,13 +9,15 @@ use self::plan::{Doomed, Plan, on_cluster, out_of_reach, plan};
 use super::{
     act::outcome_of,
     claims::{self, Claimed},
-    fetch, lookup,
+    fetch,
+    identity::identify,
+    lookup,
     metrics::Stage,
     observe::RunObserver,
     outcome::{CommandOutcome, Ending, Failure, Outlook},
     ownership::Target,
     pass::Pass,
-    prepare::{cluster_id, inclusion},
+    prepare::inclusion,
     reconcile::while_wanted,
     record::{recorded_context, searched},
     schedule::Requeue,
@@ -125,12 +127,15 @@ async fn delete_objects(
         }
     }
     let cluster = connected(account.as_ref()).await?;
-    let id = cluster_id(&context, &cluster, &access).await.map_err(as_delete_failure)?;
-    let Plan { targets, mut notes } = on_cluster(plan, &id)?;
+    let reached = identify(&context, &cluster, &access, account.as_ref()).await;
+    let mut reached = reached.map_err(as_delete_failure)?;
+    reached.settle(&mut pass.status);
+    let Plan { targets, mut notes } = on_cluster(plan, &reached)?;
     let mut deleted = 0;
     let mut warnings = Vec::new();
     for doomed in targets {
-        let target = Target { cluster_id: id.clone(), discriminator: doomed.discriminator.clone() };
+        let target =
+            Target { cluster: reached.clone(), discriminator: doomed.discriminator.clone() };
         match delete_target(pass, spec, &cluster, &target, &doomed).await? {
             Ok(outcome) => {
                 deleted += outcome.status.deleted_objects;
@@ -201,13 +206,14 @@ async fn delete_target(
         wait: (!spec.no_wait && !dry_run).then_some(DELETION_WAIT),
         footprint: searched(&doomed.record.footprint, &key.namespace),
     };
-    let started = tokio::time::Instant::now();
     let inclusion = inclusion(spec);
     let discriminator = Some(target.discriminator.as_str());
     let work = Box::pin(engine::delete(&session, discriminator, &inclusion, &options));
     let work = while_wanted(&context, &key, &observer, &cancel, work);
-    let result: CommandResult = pass.with_progress(progress, false, work).await;
-    context.metrics.stage(&key, Stage::Delete, started.elapsed());
+    let work = pass.with_progress(progress, false, work);
+    let (result, took): (CommandResult, _) = observer.measured(work).await;
+    context.metrics.stage(&key, Stage::Delete, took);
+    pass.queued += observer.queued();
     if result.interrupted && cancel.is_cancelled() {
         return Err(interrupted());
     }

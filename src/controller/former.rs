@@ -33,14 +33,14 @@ pub(crate) async fn settle(
     }
     let mut kept = Vec::new();
     for former in run.former {
-        let target = former.discriminator.clone().zip(facts.cluster_id.clone());
-        let target = target.map(|(discriminator, cluster_id)| Target { cluster_id, discriminator });
+        let target = former.discriminator.clone().zip(facts.cluster.clone());
+        let target = target.map(|(discriminator, cluster)| Target { cluster, discriminator });
         let rivals = match &target {
             Some(target) => claims::others(run.context, run.key, target).await?,
             None => Vec::new(),
         };
         let rivals: Vec<_> = rivals.iter().map(ToString::to_string).collect();
-        let message = match (fate(former, facts.cluster_id.as_deref(), prunes, &rivals), target) {
+        let message = match (fate(former, facts.cluster_id(), prunes, &rivals), target) {
             (Fate::OutOfReach(message), _) => Some(message),
             (Fate::TakenOver(message), _) => {
                 done.notes.push(message);

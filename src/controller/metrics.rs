@@ -169,7 +169,7 @@ impl Metrics {
             stages: add(
                 all,
                 "kluctl_stage_duration_seconds",
-                "Duration of the stages of reconciliations",
+                "Duration of the stages of reconciliations, without the time that they wait for a worker",
                 Family::new_with_constructor(Buckets(&COMMAND_BUCKETS)),
             ),
             waits: add(

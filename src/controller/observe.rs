@@ -7,7 +7,7 @@ use std::{
 };
 
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    sync::{Notify, OwnedSemaphorePermit, Semaphore, watch},
     time::Instant,
 };
 use tokio_util::sync::CancellationToken;
@@ -28,12 +28,15 @@ pub(crate) struct RunObserver {
     slots: Arc<Semaphore>,
     cancel: CancellationToken,
     work: Mutex<Work>,
+    /// Told when one strand has got a slot for all of them.
+    gained: Notify,
     rests: watch::Sender<bool>,
     progress: watch::Sender<Doing>,
     revision: String,
 }
 
 /// How much of a run is work.
+#[derive(Default)]
 struct Work {
     /// Held while any strand works.
     slot: Option<OwnedSemaphorePermit>,
@@ -41,17 +44,31 @@ struct Work {
     items: usize,
     /// Strands that wait.
     resting: usize,
-    /// Time that the run had to wait for a slot to go on with.
+    /// Strands that could go on if the run had a slot.
+    queueing: usize,
+    /// Since when the run has been waiting for a slot to go on with.
+    queueing_since: Option<Instant>,
+    /// Time that the run had to wait for a slot to go on with, until the last one.
     queued: Duration,
 }
 
 impl Work {
+    /// Measures how long there is a strand that could go on, and no slot.
+    fn measure(&mut self) {
+        if self.queueing > 0 && self.slot.is_none() {
+            self.queueing_since.get_or_insert_with(Instant::now);
+        } else if let Some(since) = self.queueing_since.take() {
+            self.queued += since.elapsed();
+        }
+    }
+
     /// Gives the slot back when nothing is left but waiting. Returns whether that is so.
     fn settle(&mut self) -> bool {
         let rests = self.resting > 0 && self.resting >= self.items.max(1);
         if rests {
             self.slot.take();
         }
+        self.measure();
         rests
     }
 }
@@ -66,10 +83,9 @@ impl RunObserver {
         revision: String,
     ) -> (Self, watch::Receiver<Doing>) {
         let (progress, receiver) = watch::channel(Doing::default());
-        let work =
-            Mutex::new(Work { slot: Some(slot), items: 0, resting: 0, queued: Duration::ZERO });
-        let rests = watch::Sender::new(false);
-        (Self { slots, cancel, work, rests, progress, revision }, receiver)
+        let work = Mutex::new(Work { slot: Some(slot), ..Work::default() });
+        let (gained, rests) = (Notify::new(), watch::Sender::new(false));
+        (Self { slots, cancel, work, gained, rests, progress, revision }, receiver)
     }
 
     /// Returns when the run only waits: at once, or as soon as it comes to that.
@@ -81,7 +97,16 @@ impl RunObserver {
 
     /// Time that the run had to wait for a slot to go on with.
     pub(crate) fn queued(&self) -> Duration {
-        self.work().queued
+        let work = self.work();
+        work.queued + work.queueing_since.map(|since| since.elapsed()).unwrap_or_default()
+    }
+
+    /// Runs a part of the run. Returns also how long it took, without the time that it had to wait for a slot.
+    pub(crate) async fn measured<T>(&self, part: impl Future<Output = T>) -> (T, Duration) {
+        let (started, queued) = (Instant::now(), self.queued());
+        let result = part.await;
+        let queued = self.queued().saturating_sub(queued);
+        (result, started.elapsed().saturating_sub(queued))
     }
 
     fn work(&self) -> MutexGuard<'_, Work> {
@@ -99,15 +124,36 @@ impl RunObserver {
     /// Ends the rest of one strand, if there is a slot to go on with.
     fn wake(&self, slot: Option<OwnedSemaphorePermit>) -> bool {
         let mut work = self.work();
-        if work.slot.is_none() {
+        if work.slot.is_none() && slot.is_some() {
             work.slot = slot;
+            self.gained.notify_waiters();
         }
         let may_work = work.slot.is_some() || self.cancel.is_cancelled();
         if may_work {
             work.resting = work.resting.saturating_sub(1);
             self.rests.send_if_modified(|known| std::mem::replace(known, false));
         }
+        work.measure();
         may_work
+    }
+
+    /// Waits for a slot for the run, whichever strand gets it, and ends the rest of one strand.
+    async fn wait_for_slot(&self) {
+        loop {
+            let gained = self.gained.notified();
+            // Another strand may have a slot for the run already, or give it back just before this one has it.
+            if self.wake(None) {
+                return;
+            }
+            let slot = self.cancel.run_until_cancelled(self.slots.clone().acquire_owned());
+            let slot = tokio::select! {
+                slot = slot => slot.and_then(Result::ok),
+                () = gained => None,
+            };
+            if self.wake(slot) {
+                return;
+            }
+        }
     }
 
     fn tell(&self, text: String, is_waiting: bool) {
@@ -162,16 +208,12 @@ impl Observer for RunObserver {
 
     fn resume(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(async move {
-            // Another strand may have a slot for the run already, or give it back just before this one has it.
-            while !self.wake(None) {
-                let slot = self.slots.clone().acquire_owned();
-                let queued = Instant::now();
-                let slot = self.cancel.run_until_cancelled(slot).await;
-                self.work().queued += queued.elapsed();
-                if self.wake(slot.and_then(Result::ok)) {
-                    return;
-                }
+            if self.wake(None) {
+                return;
             }
+            self.change(|work| work.queueing += 1);
+            self.wait_for_slot().await;
+            self.change(|work| work.queueing -= 1);
         })
     }
 }
@@ -270,6 +312,32 @@ mod tests {
         assert!(is_brief(one.over()).await);
         observer.event(finished());
         assert_eq!(slots.available_permits(), 0, "the run itself goes on");
+    }
+
+    #[tokio::test]
+    async fn waiting_for_a_slot_is_no_part_of_what_a_stage_takes() {
+        let (slots, observer, _progress, _cancel) = observer().await;
+        observer.event(started());
+        observer.event(started());
+        let (one, two) = (Rest::new(&observer), Rest::new(&observer));
+        let millis = std::time::Duration::from_millis;
+        let stage = async {
+            one.event(waiting());
+            two.event(waiting());
+            let other = slots.clone().acquire_owned().await.unwrap();
+            let returned = async {
+                tokio::time::sleep(millis(300)).await;
+                drop(other);
+            };
+            // Both want to go on soon, and one slot is enough for both.
+            tokio::time::sleep(millis(30)).await;
+            tokio::join!(one.over(), two.over(), returned);
+            tokio::time::sleep(millis(40)).await;
+        };
+        let ((), took) = observer.measured(stage).await;
+        assert!(took >= millis(70) && took < millis(270), "{took:?}");
+        assert!(observer.queued() >= millis(300), "{:?}", observer.queued());
+        assert!(observer.queued() < millis(550), "counted twice: {:?}", observer.queued());
     }
 
     #[tokio::test]

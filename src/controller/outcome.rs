@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::{identity::ClusterIdentity, ownership::Target};
 use crate::{
     api::{
         CommandStatus, DependentRepository, Footprint, FormerTarget, ObjectFailure, ValidateStatus,
@@ -102,8 +103,8 @@ pub(crate) struct Facts {
     pub context: Option<String>,
     /// Discriminator of the target.
     pub discriminator: Option<String>,
-    /// UID of `kube-system` of the cluster deployed to.
-    pub cluster_id: Option<String>,
+    /// The cluster deployed to.
+    pub cluster: Option<ClusterIdentity>,
     /// Namespaces and kinds of the rendered objects; known when they are to be deployed.
     pub footprint: Footprint,
     /// SHA-256 over the rendered objects.
@@ -112,6 +113,19 @@ pub(crate) struct Facts {
     pub repositories: Vec<DependentRepository>,
     /// Things to tell the user that do not prevent anything.
     pub warnings: Vec<String>,
+}
+
+impl Facts {
+    /// Identity of the cluster deployed to.
+    pub(crate) fn cluster_id(&self) -> Option<&str> {
+        self.cluster.as_ref().map(|cluster| cluster.id.as_str())
+    }
+
+    /// The target, if it can be told from others.
+    pub(crate) fn target_claimed(&self) -> Option<Target> {
+        let (cluster, discriminator) = (self.cluster.clone()?, self.discriminator.clone()?);
+        Some(Target { cluster, discriminator })
+    }
 }
 
 /// What a deployment or prune did.

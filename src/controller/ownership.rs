@@ -7,24 +7,36 @@
 //! which take theirs down ([`ClaimState::Refused`]). Two can never both find themselves alone, since of two flags one was
 //! raised before the other's owner looked. A granted target stays granted until its owner goes away or wants another one.
 //!
+//! A request that nobody renews is taken down by whoever it stands in the way of. That is safe however wrong clocks are,
+//! because a grant is written onto exactly the version of the object in which the owner saw its own flag up, beside all others:
+//! a request that was taken down meanwhile cannot be granted any more.
+//!
 //! Pruning what was left at a former target is announced by a flag, too, that is taken down at the end of the run.
 //!
 //! Objects of the other API group do not take part in this: whoever cannot be held back comes before all others.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    time::Duration,
+};
 
+use jiff::Timestamp;
 use serde_json::Value;
 
+use super::{conditions::kube_time, identity::ClusterIdentity, outcome::after};
 use crate::api::{ClaimState, GROUP, NamespacedName, TargetClaim};
 
 /// API group of the other controller's KluctlDeployments.
 pub(crate) const GITOPS_GROUP: &str = "gitops.kluctl.io";
 
+/// How long a request counts that is not renewed. Who asks gets an answer, or asks again, within a fraction of that.
+const ABANDONED: Duration = Duration::from_mins(2);
+
 /// What is owned: a discriminator on a cluster.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Target {
-    /// UID of the cluster's namespace `kube-system`.
-    pub cluster_id: String,
+    /// The cluster.
+    pub cluster: ClusterIdentity,
     /// Value of the label `kluctl.io/discriminator`.
     pub discriminator: String,
 }
@@ -32,7 +44,14 @@ pub(crate) struct Target {
 impl Target {
     /// The target that a claim is about.
     pub(crate) fn of(claim: &TargetClaim) -> Self {
-        Self { cluster_id: claim.cluster_id.clone(), discriminator: claim.discriminator.clone() }
+        let cluster =
+            ClusterIdentity { id: claim.cluster_id.clone(), server: claim.server.clone() };
+        Self { cluster, discriminator: claim.discriminator.clone() }
+    }
+
+    /// Whether both mean the same objects, as far as that is known.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.discriminator == other.discriminator && self.cluster.is_same(&other.cluster)
     }
 }
 
@@ -72,31 +91,44 @@ pub(crate) struct Bid {
     pub state: ClaimState,
     /// Creation time of the object, RFC 3339: of several that ask at the same time, the oldest goes first.
     pub created: String,
+    /// When it was last asked for, as long as it is not decided.
+    pub asked: Option<Timestamp>,
 }
 
 impl Bid {
     /// The claim of an object of this API group, however malformed the rest of it is.
     pub(crate) fn read(object: &Value) -> Option<Self> {
         let claim: TargetClaim = serde_json::from_value(object["status"]["claim"].clone()).ok()?;
-        let created = object["metadata"]["creationTimestamp"].as_str().unwrap_or_default();
-        Some(Self { target: Target::of(&claim), state: claim.state, created: created.to_owned() })
+        let asked = claim.requested_at.as_ref().map(|time| time.0);
+        Some(Self {
+            target: Target::of(&claim),
+            state: claim.state,
+            created: created(object),
+            asked,
+        })
     }
 
     /// What an object of this API group wants with one target. To prune what it left there counts as well.
     pub(crate) fn read_on(object: &Value, target: &Target) -> Option<Self> {
-        let claim = Self::read(object).filter(|bid| bid.target == *target);
+        let claim = Self::read(object).filter(|bid| bid.target.is_same(target));
         claim.or_else(|| {
             let former = object["status"]["formerTargets"].as_array()?;
             former.iter().find(|former| {
                 let cluster = former["clusterId"].as_str().filter(|id| !id.is_empty());
                 former["pruning"] == true
                     && former["discriminator"] == target.discriminator.as_str()
-                    && cluster.is_none_or(|id| id == target.cluster_id)
+                    && cluster
+                        .is_none_or(|id| id == target.cluster.id || id == target.cluster.server)
             })?;
-            let created = object["metadata"]["creationTimestamp"].as_str().unwrap_or_default();
-            let (target, created) = (target.clone(), created.to_owned());
-            Some(Self { target, state: ClaimState::Requested, created })
+            let (target, created) = (target.clone(), created(object));
+            Some(Self { target, state: ClaimState::Requested, created, asked: None })
         })
+    }
+
+    /// Whether nobody seems to stand behind a request any more. What is being pruned, or owned, is never abandoned.
+    pub(crate) fn is_abandoned(&self, is_suspended: bool, now: Timestamp) -> bool {
+        let is_old = |asked| is_suspended || after(asked, ABANDONED) <= now;
+        self.state == ClaimState::Requested && self.asked.is_some_and(is_old)
     }
 
     /// The claim of an object of the other API group. It asks nobody, so it is granted and the oldest of all.
@@ -104,15 +136,27 @@ impl Bid {
         let key = &object["status"]["targetKey"];
         let text = |field: &str| key[field].as_str().filter(|t| !t.is_empty()).map(str::to_owned);
         let (cluster_id, discriminator) = text("clusterId").zip(text("discriminator"))?;
-        let target = Target { cluster_id, discriminator };
-        Some(Self { target, state: ClaimState::Granted, created: String::new() })
+        let cluster = ClusterIdentity { id: cluster_id, server: String::new() };
+        let target = Target { cluster, discriminator };
+        Some(Self { target, state: ClaimState::Granted, created: String::new(), asked: None })
     }
 
     /// The claim as it is recorded.
     pub(crate) fn record(&self) -> TargetClaim {
-        let Target { cluster_id, discriminator } = self.target.clone();
-        TargetClaim { cluster_id, discriminator, state: self.state }
+        let Target { cluster, discriminator } = self.target.clone();
+        let requested = (self.state == ClaimState::Requested).then_some(self.asked).flatten();
+        TargetClaim {
+            cluster_id: cluster.id,
+            server: cluster.server,
+            discriminator,
+            state: self.state,
+            requested_at: requested.map(kube_time),
+        }
     }
+}
+
+fn created(object: &Value) -> String {
+    object["metadata"]["creationTimestamp"].as_str().unwrap_or_default().to_owned()
 }
 
 /// The answer to a claim.
@@ -135,7 +179,7 @@ pub(crate) enum Claim {
 pub(crate) fn decide(me: &Claimant, bid: &Bid, others: &BTreeMap<Claimant, Bid>) -> Claim {
     let first = |state: ClaimState| {
         let rivals = others.iter().filter(|(who, other)| {
-            *who != me && other.state == state && other.target == bid.target
+            *who != me && other.state == state && other.target.is_same(&bid.target)
         });
         rivals.map(|(who, other)| (other.created.as_str(), who)).min()
     };
@@ -160,7 +204,7 @@ pub(crate) fn decide(me: &Claimant, bid: &Bid, others: &BTreeMap<Claimant, Bid>)
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
     bids: HashMap<Claimant, Bid>,
-    by_target: HashMap<Target, BTreeSet<Claimant>>,
+    by_discriminator: HashMap<String, BTreeSet<Claimant>>,
 }
 
 impl Claims {
@@ -174,39 +218,45 @@ impl Claims {
         }
         let mut woken = BTreeSet::new();
         let has_asked = old.as_ref().is_some_and(|old| old.state == ClaimState::Requested);
+        self.forget(who);
         if let Some(old) = old.filter(|old| bid.as_ref().is_none_or(|b| b.target != old.target)) {
-            self.bids.remove(who);
-            if let Some(all) = self.by_target.get_mut(&old.target) {
-                all.remove(who);
-                woken.extend(all.iter().cloned());
-                if all.is_empty() {
-                    self.by_target.remove(&old.target);
-                }
-            }
+            woken.extend(self.on(&old.target).into_keys());
         }
         let Some(bid) = bid else { return woken };
-        let all = self.by_target.entry(bid.target.clone()).or_default();
-        all.insert(who.clone());
-        let others = || all.iter().filter(|other| *other != who);
-        let is_raised = |other: &Claimant| {
-            self.bids.get(other).is_some_and(|other| other.state != ClaimState::Refused)
-        };
+        let others = self.on(&bid.target);
+        let is_raised = others.values().any(|other| other.state != ClaimState::Refused);
         match bid.state {
             // What comes of it is news, soon.
             ClaimState::Requested => {}
-            ClaimState::Refused if !has_asked && !others().any(is_raised) => {
-                woken.extend(all.iter().cloned());
+            ClaimState::Refused if !has_asked && !is_raised => {
+                woken.extend(others.into_keys());
+                woken.insert(who.clone());
             }
-            ClaimState::Refused | ClaimState::Granted => woken.extend(others().cloned()),
+            ClaimState::Refused | ClaimState::Granted => woken.extend(others.into_keys()),
         }
+        let all = self.by_discriminator.entry(bid.target.discriminator.clone()).or_default();
+        all.insert(who.clone());
         self.bids.insert(who.clone(), bid);
         woken
     }
 
+    fn forget(&mut self, who: &Claimant) {
+        let Some(bid) = self.bids.remove(who) else { return };
+        let discriminator = &bid.target.discriminator;
+        if let Some(all) = self.by_discriminator.get_mut(discriminator) {
+            all.remove(who);
+            if all.is_empty() {
+                self.by_discriminator.remove(discriminator);
+            }
+        }
+    }
+
     /// All claims on a target.
     pub(crate) fn on(&self, target: &Target) -> BTreeMap<Claimant, Bid> {
-        let all = self.by_target.get(target).into_iter().flatten();
-        all.filter_map(|who| Some((who.clone(), self.bids.get(who)?.clone()))).collect()
+        let all = self.by_discriminator.get(&target.discriminator).into_iter().flatten();
+        let all = all.filter_map(|who| Some((who, self.bids.get(who)?)));
+        let same = all.filter(|(_, bid)| bid.target.is_same(target));
+        same.map(|(who, bid)| (who.clone(), bid.clone())).collect()
     }
 
     /// The objects of an API group that claim something.

@@ -7,6 +7,7 @@ use tokio::{sync::watch, time::Instant};
 use super::{
     conditions,
     context::Context,
+    foreign,
     notify::{Notice, Subject},
     observe::Doing,
     outcome::{Ending, Facts, Failure, Outlook},
@@ -95,20 +96,21 @@ impl Pass {
         }
     }
 
-    fn rivals(&self) -> Vec<String> {
+    fn rivals(&self) -> Vec<Claimant> {
         let me = Claimant::ours(&self.key);
         let known = || {
             let Some(claim) = &self.status.claim else { return Vec::new() };
             self.context.state.claims_on(&Target::of(claim)).into_keys().collect()
         };
         let rivals = self.rivals.clone().unwrap_or_else(known);
-        rivals.iter().filter(|who| **who != me).map(Claimant::to_string).collect()
+        rivals.into_iter().filter(|who| *who != me).collect()
     }
 
     /// Draws the conclusions, writes the status, tells about it. Returns when the object is to be looked at next.
     pub(crate) async fn conclude(mut self, ending: Ending) -> Requeue {
         let took = self.started.elapsed().saturating_sub(self.queued);
-        let rivals = self.rivals();
+        let claimants = self.rivals();
+        let rivals: Vec<_> = claimants.iter().map(Claimant::to_string).collect();
         let run = Run {
             now: super::now(),
             took,
@@ -140,6 +142,7 @@ impl Pass {
             }
         }
         self.tell(events);
+        foreign::tell(&self, &claimants).await;
         next
     }
 
@@ -181,7 +184,7 @@ impl Pass {
 
     /// The status while work goes on.
     pub(crate) fn progress_status(&self, message: &str) -> KluctlDeploymentStatus {
-        let rivals = self.rivals();
+        let rivals: Vec<_> = self.rivals().iter().map(Claimant::to_string).collect();
         summarize::progress(self.before(&rivals), &self.facts, message, super::now())
     }
 
@@ -194,10 +197,36 @@ impl Pass {
         let text = format!("Claiming discriminator {:?}", bid.target.discriminator);
         let status = self.progress_status(&text);
         let (context, key) = (self.context.clone(), self.key.clone());
-        context.store.write_status(&key, &mut self.object, &status).await.map_err(|error| {
-            let message = format!("the claim on the target could not be written: {error}");
-            Failure::new(reason::DEPLOY_FAILED, Outlook::Backoff, message)
-        })
+        let written = context.store.write_status(&key, &mut self.object, &status).await;
+        written.map_err(|error| unclaimed(&error))
+    }
+
+    /// Writes down that the target is the object's own, if it still is as `seen`, beside all others. Returns whether it was.
+    ///
+    /// # Errors
+    /// When it cannot be written; the target must not be touched then.
+    pub(crate) async fn record_grant(
+        &mut self,
+        bid: &Bid,
+        seen: StoredObject,
+    ) -> Result<bool, Failure> {
+        let requested = self.status.claim.replace(bid.record());
+        let text = format!("Claimed discriminator {:?}", bid.target.discriminator);
+        let status = self.progress_status(&text);
+        let (context, key) = (self.context.clone(), self.key.clone());
+        self.object = seen;
+        match context.store.write_status_onto(&key, &mut self.object, &status).await {
+            Ok(()) => Ok(true),
+            Err(error) => {
+                // Whatever is written next must not claim more than was granted.
+                self.status.claim = requested;
+                if matches!(error, StoreError::Outdated) {
+                    Ok(false)
+                } else {
+                    Err(unclaimed(&error))
+                }
+            }
+        }
     }
 
     /// Writes down where this pass is about to deploy, so that a prune or deletion finds it also when the pass is killed midway.
@@ -304,6 +333,11 @@ impl Pass {
         let now = Instant::now();
         now.checked_add(timeout).unwrap_or(now + Duration::from_hours(24))
     }
+}
+
+fn unclaimed(error: &StoreError) -> Failure {
+    let message = format!("the claim on the target could not be written: {error}");
+    Failure::new(reason::DEPLOY_FAILED, Outlook::Backoff, message)
 }
 
 fn log_end(ending: &Ending, status: &KluctlDeploymentStatus, took: Duration) {

@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 use super::notify::CONTROLLER_NAME;
 use crate::{
-    api::{self, FINALIZER, KluctlDeploymentStatus, NamespacedName},
+    api::{self, ClaimState, FINALIZER, KluctlDeploymentStatus, NamespacedName},
     diagnostic::Class,
 };
 
@@ -39,6 +39,9 @@ pub(crate) enum StoreError {
     /// The API server refused or could not be reached.
     #[error("{0}")]
     Api(#[from] kube::Error),
+    /// The object is no longer in the version that the write rests on.
+    #[error("the object has changed meanwhile")]
+    Outdated,
     /// No answer in time.
     #[error("no answer from the API server within {} s", TIMEOUT.as_secs())]
     Timeout,
@@ -47,7 +50,7 @@ pub(crate) enum StoreError {
 impl StoreError {
     fn class(&self) -> Class {
         match self {
-            Self::Gone => Class::Waiting,
+            Self::Gone | Self::Outdated => Class::Waiting,
             Self::Api(kube::Error::Api(status)) => match status.code {
                 401 | 403 => Class::Access,
                 429 | 500..=599 => Class::Transient,
@@ -63,6 +66,11 @@ impl StoreError {
 pub(crate) struct StoredObject(Value);
 
 impl StoredObject {
+    /// An object as the API server has just told it.
+    pub(crate) const fn new(object: Value) -> Self {
+        Self(object)
+    }
+
     /// The whole object.
     pub(crate) fn value(&self) -> &Value {
         &self.0
@@ -108,6 +116,25 @@ impl StoredObject {
         let all = self.0["metadata"]["finalizers"].as_array().into_iter().flatten();
         all.filter_map(|name| name.as_str().map(str::to_owned)).collect()
     }
+}
+
+/// What a write makes of the stored object; `None` when there is nothing left to write.
+type Change = dyn Fn(&StoredObject) -> Option<Value> + Send + Sync;
+
+/// The part of an object that a write is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Status,
+    Metadata,
+}
+
+/// Which version of the object a write may be based on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Basis {
+    /// The latest, after conflicts, too.
+    Any,
+    /// The one at hand and no other.
+    ThisVersion,
 }
 
 /// Reads and writes KluctlDeployments.
@@ -162,11 +189,49 @@ impl ObjectStore {
         object: &mut StoredObject,
         status: &KluctlDeploymentStatus,
     ) -> Result<(), StoreError> {
+        self.write(key, object, status, Basis::Any).await
+    }
+
+    /// As [`ObjectStore::write_status`], but only onto the very version that `object` is.
+    ///
+    /// # Errors
+    /// [`StoreError::Outdated`] when the object has been changed by anybody since then; nothing is written then.
+    pub(crate) async fn write_status_onto(
+        &self,
+        key: &NamespacedName,
+        object: &mut StoredObject,
+        status: &KluctlDeploymentStatus,
+    ) -> Result<(), StoreError> {
+        self.write(key, object, status, Basis::ThisVersion).await
+    }
+
+    async fn write(
+        &self,
+        key: &NamespacedName,
+        object: &mut StoredObject,
+        status: &KluctlDeploymentStatus,
+        basis: Basis,
+    ) -> Result<(), StoreError> {
         let wanted = serde_json::to_value(status).unwrap_or_default();
-        self.patch(key, object, true, &|stored: &StoredObject| {
-            merge_patch(&stored.value()["status"], &wanted)
-        })
-        .await
+        let change = move |stored: &StoredObject| merge_patch(&stored.value()["status"], &wanted);
+        self.patch(key, object, Part::Status, basis, &change).await
+    }
+
+    /// Takes down another object's request, onto the very version that `object` is.
+    ///
+    /// # Errors
+    /// As [`ObjectStore::write_status_onto`].
+    pub(crate) async fn take_down_request(
+        &self,
+        key: &NamespacedName,
+        object: &mut StoredObject,
+    ) -> Result<(), StoreError> {
+        let change = |stored: &StoredObject| {
+            let state = &stored.value()["status"]["claim"]["state"];
+            (state == "Requested")
+                .then(|| json!({ "claim": { "state": ClaimState::Refused, "requestedAt": null } }))
+        };
+        self.patch(key, object, Part::Status, Basis::ThisVersion, &change).await
     }
 
     /// Adds the finalizer, if it is missing.
@@ -178,7 +243,7 @@ impl ObjectStore {
         key: &NamespacedName,
         object: &mut StoredObject,
     ) -> Result<(), StoreError> {
-        self.patch(key, object, false, &|stored: &StoredObject| {
+        self.patch(key, object, Part::Metadata, Basis::Any, &|stored: &StoredObject| {
             let mut finalizers = stored.finalizers();
             if stored.has_finalizer() {
                 return None;
@@ -199,7 +264,7 @@ impl ObjectStore {
         object: &mut StoredObject,
     ) -> Result<(), StoreError> {
         let removed = self
-            .patch(key, object, false, &|stored: &StoredObject| {
+            .patch(key, object, Part::Metadata, Basis::Any, &|stored: &StoredObject| {
                 let mut finalizers = stored.finalizers();
                 let before = finalizers.len();
                 finalizers.retain(|name| name != FINALIZER);
@@ -212,13 +277,14 @@ impl ObjectStore {
         }
     }
 
-    /// Patches the status subresource, or else the metadata, with what `change` makes of the stored object.
+    /// Patches a part of the object with what `change` makes of the stored one.
     async fn patch(
         &self,
         key: &NamespacedName,
         object: &mut StoredObject,
-        is_status: bool,
-        change: &(dyn Fn(&StoredObject) -> Option<Value> + Send + Sync),
+        part: Part,
+        basis: Basis,
+        change: &Change,
     ) -> Result<(), StoreError> {
         let api = self.api(&key.namespace);
         let uid = object.uid().to_owned();
@@ -229,21 +295,23 @@ impl ObjectStore {
         let mut pause = PAUSE;
         let (mut conflicts, mut failures) = (0, 0);
         loop {
-            let Some(change) = change(object) else { return Ok(()) };
+            let Some(wanted) = change(object) else { return Ok(()) };
             let version = object.resource_version();
-            let patch = if is_status {
-                json!({ "metadata": { "resourceVersion": version }, "status": change })
-            } else {
-                let mut metadata = change;
-                metadata["resourceVersion"] = version.into();
-                json!({ "metadata": metadata })
+            let patch = match part {
+                Part::Status => {
+                    json!({ "metadata": { "resourceVersion": version }, "status": wanted })
+                }
+                Part::Metadata => {
+                    let mut metadata = wanted;
+                    metadata["resourceVersion"] = version.into();
+                    json!({ "metadata": metadata })
+                }
             };
             let patch = Patch::Merge(patch);
             let sent = async {
-                if is_status {
-                    api.patch_status(&key.name, &params, &patch).await
-                } else {
-                    api.patch(&key.name, &params, &patch).await
+                match part {
+                    Part::Status => api.patch_status(&key.name, &params, &patch).await,
+                    Part::Metadata => api.patch(&key.name, &params, &patch).await,
                 }
             };
             let error = match tokio::time::timeout(TIMEOUT, sent).await {
@@ -260,6 +328,9 @@ impl ObjectStore {
             let is_conflict =
                 matches!(&error, StoreError::Api(kube::Error::Api(s)) if s.code == 409);
             if is_conflict {
+                if basis == Basis::ThisVersion {
+                    return Err(StoreError::Outdated);
+                }
                 conflicts += 1;
                 tracing::debug!(conflicts, "the object has changed meanwhile");
                 if conflicts >= CONFLICTS {
@@ -279,7 +350,12 @@ impl ObjectStore {
                 if stored.uid() != uid {
                     return Err(StoreError::Gone);
                 }
+                let is_other = stored.resource_version() != object.resource_version();
                 *object = stored;
+                // An attempt without an answer may have been carried out; then nothing is left to change.
+                if is_other && basis == Basis::ThisVersion && change(object).is_some() {
+                    return Err(StoreError::Outdated);
+                }
             } else {
                 return Err(StoreError::Gone);
             }

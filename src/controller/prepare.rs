@@ -9,10 +9,10 @@ use tokio_util::sync::CancellationToken;
 use super::{
     context::Context,
     fetch::Inputs,
+    identity::identify,
     includes::Includes,
     outcome::{Facts, Failure},
     readings::Readings,
-    secrets,
 };
 use crate::{
     api::{DependentRepository, FixedImageObject, KluctlDeploymentSpec, reason},
@@ -75,7 +75,7 @@ pub(crate) async fn prepare(
     facts.target = Some(name.clone()).filter(|name| !name.is_empty());
     facts.context = Some(chosen);
     let cluster = context.clusters.get(&access, account.as_ref()).await.map_err(|e| failed(&e))?;
-    facts.cluster_id = Some(cluster_id(context, &cluster, &access).await?);
+    facts.cluster = Some(identify(context, &cluster, &access, account.as_ref()).await?);
 
     let includes = Includes::new(
         context.own.clone(),
@@ -138,29 +138,6 @@ pub(crate) fn inclusion(spec: &KluctlDeploymentSpec) -> Inclusion {
         include_dirs: spec.include_deployment_dirs.clone(),
         exclude_dirs: spec.exclude_deployment_dirs.clone(),
     }
-}
-
-/// The identity of a target's cluster. An account that deploys need not be able to tell; for the controller's own cluster
-/// the controller can, and for others the server's address stands in.
-pub(crate) async fn cluster_id(
-    context: &Context,
-    cluster: &Cluster,
-    access: &Access,
-) -> Result<String, Failure> {
-    let asked = match access {
-        Access::Own => context.own.id().await,
-        Access::Kubeconfig { .. } => cluster.id().await,
-    };
-    let what = "the identity of the target cluster (namespace kube-system) cannot be read";
-    let id = asked.map_err(|outcome| secrets::refused(reason::PREPARE_FAILED, what, &outcome))?;
-    Ok(match access {
-        Access::Kubeconfig { config, .. } if id.is_empty() => {
-            let mut clusters = config.clusters.iter().filter_map(|named| named.cluster.as_ref());
-            let server = clusters.find_map(|cluster| cluster.server.clone());
-            server.map(|server| crate::secret::redact_url(&server)).unwrap_or_default()
-        }
-        _ => id,
-    })
 }
 
 fn target_request(spec: &KluctlDeploymentSpec) -> Result<TargetRequest, Failure> {

@@ -144,6 +144,7 @@ async fn run(pass: &mut Pass, spec: &KluctlDeploymentSpec) -> Result<Done, Failu
     context.metrics.stage(&key, Stage::Prepare, started.elapsed());
     let rendered = rendered?;
 
+    let is_elsewhere = settle_cluster(pass);
     let actions = decide::decide(Basis {
         now: super::now(),
         spec,
@@ -152,10 +153,11 @@ async fn run(pass: &mut Pass, spec: &KluctlDeploymentSpec) -> Result<Done, Failu
         objects_hash: &rendered.prepared.desired.objects_hash,
         requests: &pass.requests,
         dry_run: pass.is_dry_run(),
+        is_elsewhere,
     });
     tracing::debug!(?actions, hash = rendered.prepared.desired.objects_hash, "decided");
     let queued = Instant::now();
-    let _turn = claim(pass, &observer).await?;
+    let _turn = claim(pass, actions, &observer).await?;
     deadline += queued.elapsed();
     if actions.is_empty() {
         return Ok(Done::default());
@@ -268,23 +270,49 @@ fn is_repetition(actions: Actions) -> bool {
     matches!(actions.deploy, None | Some(DeployReason::IntervalElapsed))
 }
 
-/// Claims the target, and waits while another object's run on it comes to its end. A dry run changes nothing, so it
-/// claims nothing and may look at a target of another object.
+/// Brings what is known of the cluster and what the status records of it into line. Returns whether the access leads to another
+/// cluster than was deployed to.
+fn settle_cluster(pass: &mut Pass) -> bool {
+    let Some(cluster) = &mut pass.facts.cluster else { return false };
+    cluster.settle(&mut pass.status);
+    !pass.is_dry_run()
+        && !record::is_same_cluster(pass.status.cluster_id.as_deref(), pass.facts.cluster_id())
+}
+
+/// The target that a run needs for itself: the one that it is about to deploy to, or else the one that was deployed to.
+/// A dry run changes nothing, so it may look at a target of another object.
+fn wanted_target(pass: &Pass, actions: Actions) -> Option<Target> {
+    if pass.is_dry_run() {
+        return None;
+    }
+    let target = pass.facts.target_claimed();
+    if actions.deploy.is_some() {
+        return target;
+    }
+    let discriminator = pass.status.discriminator.clone().filter(|text| !text.is_empty())?;
+    let is_there = |target: &Target| {
+        target.discriminator == discriminator
+            && pass.status.cluster_id.as_ref().is_none_or(|id| *id == target.cluster.id)
+    };
+    target.filter(is_there).or_else(|| {
+        // A change that is not deployed yet leaves the claim where the objects are.
+        let claim = pass.status.claim.as_ref().map(Target::of);
+        claim.filter(|claim| claim.discriminator == discriminator)
+    })
+}
+
+/// Claims the target, and waits while another object's run on it comes to its end.
 async fn claim(
     pass: &mut Pass,
+    actions: Actions,
     observer: &dyn Observer,
 ) -> Result<Option<tokio::sync::OwnedMutexGuard<()>>, Failure> {
-    if pass.is_dry_run() {
-        return Ok(None);
-    }
-    let facts = &pass.facts;
-    let Some((cluster_id, discriminator)) =
-        facts.cluster_id.clone().zip(facts.discriminator.clone())
-    else {
-        pass.status.claim = None;
+    let Some(target) = wanted_target(pass, actions) else {
+        if !pass.is_dry_run() {
+            pass.status.claim = None;
+        }
         return Ok(None);
     };
-    let target = Target { cluster_id, discriminator };
     match claims::claim(pass, &target).await? {
         Claimed::Granted => {
             let context = pass.context.clone();

@@ -19,7 +19,7 @@ use crate::{
 pub(crate) fn record_target(status: &mut KluctlDeploymentStatus, facts: &Facts) -> Vec<String> {
     let next = FormerTarget {
         discriminator: given(facts.discriminator.as_ref()),
-        cluster_id: facts.cluster_id.clone(),
+        cluster_id: facts.cluster_id().map(str::to_owned),
         footprint: facts.footprint.clone(),
         ..FormerTarget::default()
     };

@@ -110,6 +110,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Co
     let notifier =
         Notifier::start(&client, flux.as_ref(), metrics.clone(), &mut senders, &background);
     let concurrency = options.concurrency.max(1);
+    let own_server = own_config.cluster_url.to_string();
     let election = options.elects_leader.then(|| {
         let name = lease_name(options.label_selector.as_deref());
         Election::new(
@@ -121,7 +122,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Co
         )
     });
     let context = Arc::new(Context {
-        clusters: Clusters::new(Clients::new(own_config, connect_options)),
+        clusters: Clusters::new(Clients::new(own_config, connect_options), own_server),
         store: ObjectStore::new(client),
         artifacts: open_artifacts(&options.cache_dir, &http)?,
         repositories: git::Cache::open(&options.cache_dir.join("repositories"), git_options)?,

@@ -296,11 +296,11 @@ mod tests {
     }
 
     fn target() -> Target {
-        Target { cluster_id: "c".into(), discriminator: "d".into() }
+        Target { discriminator: "d".into(), ..Target::default() }
     }
 
     fn bid(state: ClaimState) -> Bid {
-        Bid { target: target(), state, created: "2026".into() }
+        Bid { target: target(), state, created: "2026".into(), asked: None }
     }
 
     async fn drain(state: &State) -> Vec<String> {

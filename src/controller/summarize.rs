@@ -17,8 +17,9 @@ use super::{
     schedule::{self, Requeue},
 };
 use crate::api::{
-    Condition, ConditionStatus, GoDuration, KluctlDeploymentSpec, KluctlDeploymentStatus,
-    MAX_LISTED_FAILURES, OWNERSHIP_CONFLICT, ObjectFailure, READY, RECONCILING, STALLED, reason,
+    ClaimState, Condition, ConditionStatus, GoDuration, KluctlDeploymentSpec,
+    KluctlDeploymentStatus, MAX_LISTED_FAILURES, OWNERSHIP_CONFLICT, ObjectFailure, READY,
+    RECONCILING, STALLED, reason,
 };
 
 /// How serious an event is; notification-controller's words.
@@ -442,7 +443,8 @@ pub(crate) fn progress(
     status
 }
 
-/// The status of a suspended object: only the answer to a request changes (Flux does the same).
+/// The status of a suspended object: only the answer to a request changes (Flux does the same), and what a run that was killed
+/// left behind, so that it stands in nobody's way: a request for a target, and the flags of a prune.
 pub(crate) fn suspended(
     status: &KluctlDeploymentStatus,
     requests: &Requests,
@@ -454,6 +456,8 @@ pub(crate) fn suspended(
     if requests.force_seen.is_some() {
         status.last_handled_force_at.clone_from(&requests.force_seen);
     }
+    status.claim = status.claim.filter(|claim| claim.state != ClaimState::Requested);
+    status.former_targets.iter_mut().for_each(|former| former.pruning = false);
     status
 }
 

@@ -1,7 +1,4 @@
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError, Weak},
-};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::OwnedMutexGuard;
 
@@ -11,7 +8,7 @@ use super::ownership::Target;
 /// the owner changes while its run is still coming to an end.
 #[derive(Default)]
 pub(crate) struct Turns {
-    locks: Mutex<HashMap<Target, Weak<tokio::sync::Mutex<()>>>>,
+    locks: Mutex<Vec<(Target, Weak<tokio::sync::Mutex<()>>)>>,
 }
 
 impl Turns {
@@ -28,11 +25,11 @@ impl Turns {
 
     fn lock(&self, target: &Target) -> Arc<tokio::sync::Mutex<()>> {
         let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
-        locks.retain(|_, lock| lock.strong_count() > 0);
-        let found = locks.get(target).and_then(Weak::upgrade);
-        found.unwrap_or_else(|| {
+        locks.retain(|(_, lock)| lock.strong_count() > 0);
+        let found = locks.iter().find(|(known, _)| known.is_same(target));
+        found.and_then(|(_, lock)| lock.upgrade()).unwrap_or_else(|| {
             let lock = Arc::default();
-            locks.insert(target.clone(), Arc::downgrade(&lock));
+            locks.push((target.clone(), Arc::downgrade(&lock)));
             lock
         })
     }
@@ -47,7 +44,7 @@ mod tests {
     #[tokio::test]
     async fn one_run_per_target_at_a_time() {
         let turns = Turns::default();
-        let target = |name: &str| Target { cluster_id: "c".into(), discriminator: name.into() };
+        let target = |name: &str| Target { discriminator: name.into(), ..Target::default() };
         let first = turns.wait_for(&target("a")).await;
         let _other = turns.wait_for(&target("b")).await;
         let brief = Duration::from_millis(10);

@@ -12,6 +12,7 @@ tests![
     a_dependency_is_waited_for,
     a_dependency_of_another_kind_is_judged_by_its_conditions,
     a_cycle_is_named_in_full_and_stalls,
+    a_dependency_of_another_namespace_is_waited_for_unless_forbidden,
 ];
 
 /// A project of one ConfigMap named like the deployment.
@@ -100,4 +101,37 @@ async fn a_cycle_is_named_in_full_and_stalls(case: &mut Case) -> Result<()> {
         case.wait_ready(name).await?;
     }
     Ok(())
+}
+
+async fn a_dependency_of_another_namespace_is_waited_for_unless_forbidden(
+    case: &mut Case,
+) -> Result<()> {
+    case.start_controller(&["--requeue-dependency=1s"]).await?;
+    let other = format!("{}-other", case.namespace);
+    case.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": other}}))
+        .await?;
+    let dependency = json!({"name": "base", "namespace": other});
+    deploy(case, "app", json!({"dependsOn": [dependency]})).await?;
+    let object = case.wait_failed("app", "DependencyNotReady").await?;
+    let named = format!("{other}/base");
+    ensure!(message_of(&object, "Ready").contains(&named), "{}", object["status"]);
+    // Nobody reconciles the other namespace here, so the status is written by hand.
+    let mut base = case.deployment("base", json!({}));
+    base["metadata"]["namespace"] = other.clone().into();
+    case.apply(base).await?;
+    let ready = json!({"status": {"observedGeneration": 1, "conditions": [{
+        "type": "Ready", "status": "True", "reason": "ReconciliationSucceeded", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1,
+    }]}});
+    let api = case.api("flux.kluctl.io/v1alpha1", "KluctlDeployment", Some(&other));
+    let patch = kube::api::Patch::Merge(ready);
+    api.patch_status("base", &kube::api::PatchParams::default(), &patch).await?;
+    case.wait_ready("app").await?;
+
+    case.controllers.clear();
+    case.start_controller(&["--no-cross-namespace-refs"]).await?;
+    case.request_reconcile("app", "1").await?;
+    let object = case.wait_failed("app", "AccessDenied").await?;
+    ensure!(message_of(&object, "Stalled").contains(&named), "{}", object["status"]);
+    case.delete_cluster("v1", "Namespace", &other).await
 }

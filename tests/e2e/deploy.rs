@@ -1,10 +1,10 @@
 //! New revisions deploy, unchanged ones do not, removed objects are pruned, bad input loses nothing.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
 use crate::{
-    support::{Case, TWO_CONFIG_MAPS, config_map},
+    support::{Case, TWO_CONFIG_MAPS, config_map, message_of},
     tests,
 };
 
@@ -15,6 +15,7 @@ tests![
     a_dry_run_changes_nothing,
     bad_input_names_the_place_and_loses_nothing,
     a_refused_object_is_listed_and_the_others_are_applied,
+    a_secret_that_is_not_base64_is_refused_at_once,
     without_prune_and_delete_nothing_is_removed,
     pruning_without_a_discriminator_is_refused,
     an_orphan_whose_deletion_is_refused_survives_in_status_and_is_tried_again,
@@ -195,6 +196,27 @@ async fn a_refused_object_is_listed_and_the_others_are_applied(case: &mut Case) 
         "{}",
         object["status"]
     );
+    Ok(())
+}
+
+async fn a_secret_that_is_not_base64_is_refused_at_once(case: &mut Case) -> Result<()> {
+    case.start_controller(&[]).await?;
+    let secret = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: it\ndata:\n  password: hunter-2\n  user: bWU=\n";
+    let files = [TWO_CONFIG_MAPS, &[("config/secret.yaml", secret)]].concat();
+    case.deploy_project("app", &files, json!({"retryInterval": "1h"})).await?;
+    let object = case.wait_failed("app", "DeployFailed").await?;
+    let message = message_of(&object, "Ready");
+    ensure!(message.contains("Secret/it"), "{message}");
+    ensure!(
+        message.contains(r#"(data["password"] is not base64; plain text goes into stringData)"#),
+        "{message}"
+    );
+    ensure!(!object["status"].to_string().contains("hunter"), "{}", object["status"]);
+    // The pauses between five attempts take longer.
+    let metrics = case.metrics().await?;
+    let series = "kluctl_stage_duration_seconds_sum{stage=\"deploy\"} ";
+    let took = metrics.lines().find_map(|line| line.strip_prefix(series)).context("no duration")?;
+    ensure!(took.parse::<f64>()? < 3.0, "tried for {took} s");
     Ok(())
 }
 

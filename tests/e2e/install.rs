@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::{
-    support::{Case, root},
+    support::{Case, PROGRAM, root},
     tests,
 };
 
@@ -13,6 +13,9 @@ tests![
     the_notification_component_patches_fluxs_crds,
     the_monitoring_component_selects_the_service,
     the_bootstrap_example_fits_flux_and_this_repository,
+    flux_logs_finds_the_controller,
+    the_controllers_pod_passes_the_restricted_standard,
+    the_binary_is_a_plug_in_of_flux,
 ];
 
 async fn config_flux_is_accepted_by_the_api_server(case: &mut Case) -> Result<()> {
@@ -132,6 +135,85 @@ async fn the_bootstrap_example_fits_flux_and_this_repository(case: &mut Case) ->
     let image = "config/flux/manager/kustomization.yaml";
     ensure!(std::fs::read_to_string(root().join(image))?.contains("newTag: v0.17.0"), "{image}");
     ensure!(source["spec"]["ref"]["semver"] == ">=0.17.0", "{}", source["spec"]["ref"]);
+    Ok(())
+}
+
+/// `flux logs` lists the Deployments of Flux's namespace with this label, and of each the Pods with all labels of its template.
+async fn flux_logs_finds_the_controller(case: &mut Case) -> Result<()> {
+    let output = build(case, &root().join("config/flux"))?;
+    let deployments: Vec<_> = output
+        .iter()
+        .filter(|object| {
+            let metadata = &object["metadata"];
+            object["kind"] == "Deployment"
+                && metadata["namespace"] == "flux-system"
+                && metadata["labels"]["app.kubernetes.io/part-of"] == "flux"
+        })
+        .collect();
+    ensure!(deployments.len() == 1, "{deployments:?}");
+    let spec = &deployments[0]["spec"];
+    let labels = spec["template"]["metadata"]["labels"].as_object().context("labels")?;
+    ensure!(labels.get("app") == Some(&json!("flux-kluctl-controller")), "{labels:?}");
+    let selected = spec["selector"]["matchLabels"].as_object().context("selector")?;
+    ensure!(selected.iter().all(|(key, value)| labels.get(key) == Some(value)), "{selected:?}");
+    // It reads lines of JSON alone.
+    let arguments = spec["template"]["spec"]["containers"][0]["args"].as_array().context("args")?;
+    ensure!(arguments.contains(&json!("--log-encoding=json")), "{arguments:?}");
+    Ok(())
+}
+
+async fn the_controllers_pod_passes_the_restricted_standard(case: &mut Case) -> Result<()> {
+    case.apply(
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": case.namespace,
+        "labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}),
+    )
+    .await?;
+    let output = build(case, &root().join("config/flux"))?;
+    let deployment = output.iter().find(|object| object["kind"] == "Deployment");
+    let mut spec = deployment.context("Deployment")?["spec"]["template"]["spec"].clone();
+    // Every namespace has this account.
+    spec["serviceAccountName"] = "default".into();
+    let container = &spec["containers"][0]["securityContext"];
+    ensure!(container["readOnlyRootFilesystem"] == true, "{container}");
+    let pod = |spec: &Value| {
+        json!({"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "it", "namespace": case.namespace}, "spec": spec})
+    };
+    case.wait_until("the account of the namespace", || async {
+        Ok(case.get("v1", "ServiceAccount", "default").await?.is_some())
+    })
+    .await?;
+    case.try_apply(&pod(&spec)).await.context("the Pod is refused")?;
+    let mut root_allowed = spec.clone();
+    root_allowed["containers"][0]["securityContext"] = json!({});
+    let refused = case.try_apply(&pod(&root_allowed)).await;
+    ensure!(refused.is_err(), "the API server does not enforce the standard");
+    Ok(())
+}
+
+/// `flux kluctl …` runs what is called `flux-kluctl` in its directory of plug-ins: a file, or a link to one, that may be run.
+async fn the_binary_is_a_plug_in_of_flux(case: &mut Case) -> Result<()> {
+    let plugin = case.dir.join("flux-kluctl");
+    std::os::unix::fs::symlink(PROGRAM, &plugin)?;
+    let run = |arguments: &[&str]| -> Result<String> {
+        let output = std::process::Command::new(&plugin).args(arguments).output()?;
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        ensure!(output.status.success(), "{arguments:?}: {errors}");
+        Ok(String::from_utf8(output.stdout)?)
+    };
+    let shop = root().join("examples/shop").display().to_string();
+    let rendered = run(&[
+        "render",
+        "--project-dir",
+        &shop,
+        "-t",
+        "prod",
+        "--offline-kubernetes",
+        "--print-all",
+    ])?;
+    ensure!(rendered.contains("kind: Deployment"), "{rendered}");
+    let version = run(&["--version"])?;
+    ensure!(version.contains(env!("CARGO_PKG_VERSION")), "{version}");
     Ok(())
 }
 

@@ -11,6 +11,7 @@
 #![allow(clippy::format_push_string, clippy::unused_self, clippy::format_collect)]
 
 mod access;
+mod claims;
 mod command_line;
 mod deletion;
 mod dependencies;
@@ -36,6 +37,7 @@ mod schema;
 mod secrecy;
 mod source;
 mod spec_fields;
+mod start;
 mod status;
 mod support;
 mod variables;
@@ -63,6 +65,7 @@ fn main() -> ExitCode {
     arguments.test_threads.get_or_insert(6);
     let tests: Vec<Test> = [
         access::TESTS,
+        claims::TESTS,
         command_line::TESTS,
         deletion::TESTS,
         dependencies::TESTS,
@@ -87,6 +90,7 @@ fn main() -> ExitCode {
         schema::TESTS,
         secrecy::TESTS,
         source::TESTS,
+        start::TESTS,
         spec_fields::TESTS,
         status::TESTS,
         variables::TESTS,
@@ -109,7 +113,9 @@ fn main() -> ExitCode {
         .into_iter()
         .map(|(name, run)| {
             let suite = Arc::clone(&suite);
-            Trial::test(short(name), move || suite.run(short(name), run).map_err(Into::into))
+            let name = short(name);
+            Trial::test(name, move || suite.run(name, run).map_err(Into::into))
+                .with_ignored_flag(start::is_impossible(name))
         })
         .collect();
     let conclusion = libtest_mimic::run(&arguments, trials);

@@ -13,6 +13,8 @@ tests![
     without_prune_a_changed_discriminator_is_told_until_its_objects_are_gone,
     a_deletion_takes_the_objects_of_a_former_discriminator,
     a_changed_cluster_is_told,
+    a_claim_moves_with_the_deployment,
+    another_cluster_behind_the_same_secret_is_deployed_to,
 ];
 
 fn config(number: u32) -> String {
@@ -92,10 +94,7 @@ async fn a_changed_cluster_is_told(case: &mut Case) -> Result<()> {
     deploy(case, json!({})).await?;
     let remote_plane = case.own_control_plane()?;
     let remote = remote_plane.case(case).await?;
-    let kubeconfig = std::fs::read_to_string(&remote_plane.kubeconfig)?;
-    case.apply(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "remote"},
-        "stringData": {"value": kubeconfig}}))
-        .await?;
+    point_to(case, &remote_plane.kubeconfig).await?;
     let before = case.get("flux.kluctl.io/v1alpha1", "KluctlDeployment", "app").await?;
     let home = before.unwrap_or_default()["status"]["clusterId"].clone();
     let there = json!({"spec": {"kubeConfig": {"secretRef": {"name": "remote"}}}});
@@ -113,5 +112,57 @@ async fn a_changed_cluster_is_told(case: &mut Case) -> Result<()> {
     case.delete_deployment("app").await?;
     ensure!(remote.config_map("one").await?.is_null(), "the other cluster's object is still there");
     ensure!(!case.config_map("one").await?.is_null(), "deleted without being asked to");
+    remote.finish().await
+}
+
+async fn a_claim_moves_with_the_deployment(case: &mut Case) -> Result<()> {
+    let repo = deploy(case, json!({"deployOnChanges": false, "prune": false})).await?;
+    let [first, second] = [1, 2].map(|number| format!("test-{}-{number}", case.namespace));
+    let commit = repo.commit(&[(".kluctl.yaml", &config(2))])?;
+    case.fetch_commit("app", &commit).await?;
+    let object = case
+        .wait_deployment("app", "the look at the new revision", |object| {
+            message_of(object, "Ready").contains("deployOnChanges")
+        })
+        .await?;
+    let claim = &object["status"]["claim"];
+    ensure!(claim["discriminator"] == first && claim["state"] == "Granted", "{claim}");
+    ensure!(discriminator(case, "one").await? == first, "deployed although it should not");
+    case.annotate_deployment("app", "deploy.flux.kluctl.io/requestedAt", "now").await?;
+    let object = case
+        .wait_deployment("app", "the deployment", |object| {
+            object["status"]["lastHandledDeployAt"] == "now"
+        })
+        .await?;
+    let claim = &object["status"]["claim"];
+    ensure!(claim["discriminator"] == second && claim["state"] == "Granted", "{claim}");
+    ensure!(discriminator(case, "one").await? == second, "not deployed");
+    Ok(())
+}
+
+/// Stores a kubeconfig in the Secret `remote`.
+async fn point_to(case: &Case, kubeconfig: &std::path::Path) -> Result<()> {
+    let text = std::fs::read_to_string(kubeconfig)?;
+    case.apply(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "remote"},
+        "stringData": {"value": text}}))
+        .await?;
+    Ok(())
+}
+
+async fn another_cluster_behind_the_same_secret_is_deployed_to(case: &mut Case) -> Result<()> {
+    point_to(case, &case.suite.kubeconfig).await?;
+    let remote_plane = case.own_control_plane()?;
+    let remote = remote_plane.case(case).await?;
+    let spec = json!({"kubeConfig": {"secretRef": {"name": "remote"}}});
+    case.start_controller(&[]).await?;
+    case.deploy_project("app", TWO_CONFIG_MAPS, spec).await?;
+    case.wait_ready("app").await?;
+    ensure!(remote.config_map("one").await?.is_null(), "deployed there already");
+    point_to(case, &remote_plane.kubeconfig).await?;
+    case.wait_deployment("app", "what was left behind", |object| {
+        object["status"]["formerTargets"][0]["message"].is_string()
+    })
+    .await?;
+    ensure!(!remote.config_map("one").await?.is_null(), "not deployed to the other cluster");
     remote.finish().await
 }

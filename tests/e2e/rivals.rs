@@ -88,11 +88,38 @@ async fn a_rival_in_the_other_group_comes_first(case: &mut Case) -> Result<()> {
     }
     ensure!(object["status"]["rivals"] == json!([rival]), "{}", object["status"]);
     ensure!(case.config_map("one").await?.is_null(), "deployed against the rival");
+    their_object_is_told_once(case).await?;
 
     case.delete(GITOPS, "KluctlDeployment", "rival").await?;
     let object = case.wait_ready("app").await?;
     ensure!(condition(&object, "OwnershipConflict").is_none(), "{}", object["status"]);
     ensure!(!case.config_map("one").await?.is_null(), "not deployed after the rival left");
+    Ok(())
+}
+
+/// The rival's own controller knows nothing of the conflict, so there is an Event about the rival; one, however often the
+/// conflict is found again.
+async fn their_object_is_told_once(case: &Case) -> Result<()> {
+    let ours = format!("KluctlDeployment.flux.kluctl.io {}/app", case.namespace);
+    let told = async || -> Result<Vec<Value>> {
+        let events = case.events_of("rival").await?;
+        Ok(events.into_iter().filter(|event| event["reason"] == "OwnershipConflict").collect())
+    };
+    case.wait_until("the event about the rival", || async { Ok(!told().await?.is_empty()) })
+        .await?;
+    for token in ["1", "2"] {
+        case.request_reconcile("app", token).await?;
+        case.wait_handled("app", token).await?;
+    }
+    let rival = case.get(GITOPS, "KluctlDeployment", "rival").await?.unwrap_or_default();
+    let events = told().await?;
+    ensure!(events.len() == 1 && events[0]["count"] == 1, "told more than once: {events:#?}");
+    let about = &events[0]["involvedObject"];
+    ensure!(events[0]["type"] == "Warning", "{}", events[0]);
+    ensure!(about["apiVersion"] == GITOPS && about["uid"] == rival["metadata"]["uid"], "{about}");
+    let message = events[0]["message"].as_str().unwrap_or_default();
+    let discriminator = format!("app-{}", case.namespace);
+    ensure!(message.contains(&ours) && message.contains(&discriminator), "{message}");
     Ok(())
 }
 

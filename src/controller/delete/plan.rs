@@ -3,6 +3,7 @@
 use crate::{
     api::{FormerTarget, KluctlDeploymentSpec, KluctlDeploymentStatus, reason},
     controller::{
+        identity::ClusterIdentity,
         outcome::Failure,
         record::{is_same_cluster, left_behind, recorded},
     },
@@ -77,18 +78,19 @@ fn unlabelled(record: &FormerTarget) -> String {
 ///
 /// # Errors
 /// When the present target was deployed to another cluster; nothing is deleted then.
-pub(super) fn on_cluster(plan: Plan, reached: &str) -> Result<Plan, Failure> {
+pub(super) fn on_cluster(plan: Plan, reached: &ClusterIdentity) -> Result<Plan, Failure> {
     let Plan { targets, mut notes } = plan;
     let mut there = Vec::new();
     for doomed in targets {
         let recorded = doomed.record.cluster_id.as_deref();
-        if is_same_cluster(recorded, Some(reached)) {
+        if [&reached.id, &reached.server].iter().any(|id| is_same_cluster(recorded, Some(id))) {
             there.push(doomed);
         } else if doomed.is_present {
             let message = format!(
                 "nothing is deleted: the objects were deployed to cluster {}, and the kubeconfig or context now leads to \
-                 cluster {reached}; correct spec.kubeConfig or spec.context",
-                recorded.unwrap_or_default()
+                 cluster {}; correct spec.kubeConfig or spec.context",
+                recorded.unwrap_or_default(),
+                reached.id
             );
             return Err(Failure::retry(reason::DELETE_FAILED, message));
         } else {
@@ -127,6 +129,10 @@ mod tests {
         crate::object::merge(&mut all, spec.clone());
         let object = api::decode(&json!({ "spec": all, "status": status })).unwrap();
         plan(&object.spec, &object.status.unwrap(), is_migrated)
+    }
+
+    fn cluster(id: &str) -> ClusterIdentity {
+        ClusterIdentity { id: id.into(), server: format!("https://{id}") }
     }
 
     fn discriminators(plan: &Plan) -> Vec<&str> {
@@ -188,7 +194,7 @@ mod tests {
         let plan = planned(&json!({ "prune": true }), &status).unwrap();
         assert_eq!(discriminators(&plan), ["new", "old", "far"]);
         assert_eq!(plan.notes.len(), 1);
-        let plan = on_cluster(plan, "c").unwrap();
+        let plan = on_cluster(plan, &cluster("c")).unwrap();
         assert_eq!(discriminators(&plan), ["new", "old"]);
         let far = "2 objects with discriminator \"far\"";
         assert!(plan.notes[1].contains(far), "{:?}", plan.notes);
@@ -204,9 +210,10 @@ mod tests {
     fn another_cluster_is_refused_and_an_unrecorded_one_believed() {
         let reached = |recorded: Value| {
             let status = json!({ "discriminator": "d", "clusterId": recorded });
-            on_cluster(planned(&json!({ "prune": true }), &status).unwrap(), "a")
+            on_cluster(planned(&json!({ "prune": true }), &status).unwrap(), &cluster("a"))
         };
         assert!(reached(json!("a")).is_ok());
+        assert!(reached(json!("https://a")).is_ok(), "recorded before its UID could be read");
         assert!(reached(json!(null)).is_ok());
         assert!(reached(json!("")).is_ok());
         let refused = reached(json!("b")).unwrap_err();

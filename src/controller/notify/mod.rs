@@ -140,14 +140,23 @@ impl Notifier {
     /// Hands over an event. Never waits; an event that finds its queue full is dropped and counted.
     pub(crate) fn notify(&self, notice: &Notice) {
         for lanes in [&self.kubernetes, &self.flux] {
-            let Some(lane) = lane_of(lanes, &notice.subject) else { continue };
-            if lane.try_send(notice.clone()).is_err() {
-                self.metrics.event_dropped();
-                tracing::warn!(
-                    object = %notice.subject.object,
-                    "an event was dropped because too many are waiting to be sent"
-                );
-            }
+            self.send(lanes, notice);
+        }
+    }
+
+    /// As [`Notifier::notify`], as a Kubernetes Event alone: for objects that are not this controller's to report on to Flux.
+    pub(crate) fn notify_kubernetes(&self, notice: &Notice) {
+        self.send(&self.kubernetes, notice);
+    }
+
+    fn send(&self, lanes: &[mpsc::Sender<Notice>], notice: &Notice) {
+        let Some(lane) = lane_of(lanes, &notice.subject) else { return };
+        if lane.try_send(notice.clone()).is_err() {
+            self.metrics.event_dropped();
+            tracing::warn!(
+                object = %notice.subject.object,
+                "an event was dropped because too many are waiting to be sent"
+            );
         }
     }
 }

@@ -18,6 +18,7 @@ struct Row {
     hash: &'static str,
     requests: Requests,
     dry_run: bool,
+    is_elsewhere: bool,
     now: i64,
     deploy: Option<DeployReason>,
     prune: bool,
@@ -39,6 +40,7 @@ fn at_rest() -> Row {
         hash: "h1",
         requests: Requests::default(),
         dry_run: false,
+        is_elsewhere: false,
         now: 30,
         deploy: None,
         prune: false,
@@ -274,6 +276,24 @@ fn what_is_due() {
             ..at_rest()
         },
         Row {
+            name: "the kubeconfig leads to another cluster",
+            is_elsewhere: true,
+            deploy: Some(D::ClusterChanged),
+            validate: Some(V::Deployed),
+            ..at_rest()
+        },
+        Row {
+            name: "another cluster, and deployOnChanges is false: what is left on the first one is not pruned there",
+            spec: json!({"prune": true, "deployOnChanges": false}),
+            status: KluctlDeploymentStatus {
+                survivors: vec![ObjectFailure::default()],
+                ..at_rest().status
+            },
+            is_elsewhere: true,
+            now: 100,
+            ..at_rest()
+        },
+        Row {
             name: "first dry run after real deployments",
             dry_run: true,
             deploy: Some(D::NeverDeployed),
@@ -303,6 +323,7 @@ fn what_is_due() {
             objects_hash: row.hash,
             requests: &row.requests,
             dry_run: row.dry_run,
+            is_elsewhere: row.is_elsewhere,
         });
         let expected = Actions { deploy: row.deploy, prune: row.prune, validate: row.validate };
         assert_eq!(decided, expected, "{}", row.name);

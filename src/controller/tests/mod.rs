@@ -3,6 +3,7 @@
 mod decide;
 mod dependencies;
 mod ownership;
+mod ownership_model;
 mod record;
 mod requests;
 mod schedule;
@@ -12,11 +13,17 @@ mod triggers;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::identity::ClusterIdentity;
 use crate::api::{self, CommandStatus, KluctlDeployment, KluctlDeploymentSpec, ValidateStatus};
 
 /// Seconds since an arbitrary moment, as a time.
 pub(super) fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_900_000_000 + seconds).unwrap()
+}
+
+/// A cluster whose UID is `uid`.
+pub(super) fn cluster() -> ClusterIdentity {
+    ClusterIdentity { id: "uid".into(), server: "https://uid".into() }
 }
 
 /// An object whose spec has `interval: 10m`, `retryInterval: 1m` and `more`.

@@ -1,8 +1,14 @@
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use super::super::ownership::{Bid, Claim, Claimant, Claims, GITOPS_GROUP, Target, decide};
+use super::{
+    super::{
+        identity::ClusterIdentity,
+        ownership::{Bid, Claim, Claimant, Claims, GITOPS_GROUP, Target, decide},
+    },
+    at,
+};
 use crate::api::{
     ClaimState::{self, Granted, Refused, Requested},
     NamespacedName,
@@ -12,12 +18,16 @@ fn who(name: &str) -> Claimant {
     Claimant::ours(&NamespacedName::new("ns", name))
 }
 
+fn cluster(id: &str) -> ClusterIdentity {
+    ClusterIdentity { id: id.into(), server: format!("https://{id}") }
+}
+
 fn target(discriminator: &str) -> Target {
-    Target { cluster_id: "c".into(), discriminator: discriminator.into() }
+    Target { cluster: cluster("c"), discriminator: discriminator.into() }
 }
 
 fn bid(state: ClaimState, created: &str) -> Bid {
-    Bid { target: target("t"), state, created: created.into() }
+    Bid { target: target("t"), state, created: created.into(), asked: None }
 }
 
 fn refused(owner: &str, is_settled: bool) -> Claim {
@@ -67,6 +77,45 @@ fn claims_are_read_as_they_are_recorded() {
     assert_eq!(Bid::read(&object), Some(granted));
     object["status"]["claim"]["state"] = "nonsense".into();
     assert_eq!(Bid::read(&object), None);
+    let asked = Bid { asked: Some(at(0)), ..bid(Requested, "2026") };
+    object["status"]["claim"] = serde_json::to_value(asked.record()).unwrap();
+    assert_eq!(Bid::read(&object), Some(asked.clone()));
+    let decided = Bid { state: Refused, ..asked };
+    assert_eq!(decided.record().requested_at, None, "it does not change with every look");
+}
+
+#[test]
+fn only_a_request_that_nobody_renews_is_abandoned() {
+    let asked = |state| Bid { asked: Some(at(0)), ..bid(state, "1") };
+    for (bid, is_suspended, seconds, expected) in [
+        (asked(Requested), false, 119, false),
+        (asked(Requested), false, 120, true),
+        (asked(Requested), true, 1, true),
+        // What is owned stays so, and so does what is being pruned, which has no time.
+        (asked(Granted), true, 9_999, false),
+        (asked(Refused), true, 9_999, false),
+        (bid(Requested, "1"), true, 9_999, false),
+    ] {
+        assert_eq!(
+            bid.is_abandoned(is_suspended, at(seconds)),
+            expected,
+            "{bid:?} after {seconds} s"
+        );
+    }
+}
+
+#[test]
+fn a_rival_is_seen_also_where_one_of_the_two_may_not_read_the_uid() {
+    let by_address = ClusterIdentity { id: "https://c".into(), server: "https://c".into() };
+    let other = Bid { target: Target { cluster: by_address, ..target("t") }, ..bid(Granted, "1") };
+    let mine = bid(Requested, "2");
+    let others = BTreeMap::from([(who("a"), mine.clone()), (who("b"), other.clone())]);
+    assert_eq!(decide(&who("a"), &mine, &others), refused("b", true));
+    let mut claims = Claims::default();
+    claims.observe(&who("b"), Some(other));
+    assert_eq!(claims.on(&target("t")).into_keys().collect::<Vec<_>>(), [who("b")]);
+    let granted = bid(Granted, "2");
+    assert_eq!(names(claims.observe(&who("a"), Some(granted))), ["b"]);
 }
 
 #[test]
@@ -79,7 +128,7 @@ fn who_prunes_a_former_target_has_a_flag_up_there() {
     let pruning = Bid::read_on(&object, &target("old")).unwrap();
     assert_eq!((pruning.state, pruning.target), (Requested, target("old")));
     assert_eq!(Bid::read_on(&object, &target("other")), None);
-    let elsewhere = Target { cluster_id: "d".into(), ..target("old") };
+    let elsewhere = Target { cluster: cluster("d"), ..target("old") };
     assert_eq!(Bid::read_on(&object, &elsewhere), None);
     object["status"]["formerTargets"][0]["pruning"] = false.into();
     assert_eq!(Bid::read_on(&object, &target("old")), None, "the run has ended");
@@ -117,88 +166,4 @@ fn who_was_refused_for_one_that_has_left_since_tries_again() {
     // Who has asked knows better than the watches, which need not see the owner.
     assert!(claims.observe(&who("b"), Some(bid(Requested, "2"))).is_empty());
     assert!(claims.observe(&who("b"), Some(bid(Refused, "2"))).is_empty());
-}
-
-/// What an object of the model does next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Step {
-    Raise,
-    Look,
-    /// Records what it decided.
-    Record(ClaimState),
-    Work,
-    Rest,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct World {
-    /// The flags as stored.
-    states: [Option<ClaimState>; 3],
-    steps: [Step; 3],
-    /// How many owners may still leave.
-    departures: u8,
-}
-
-impl World {
-    fn bids(&self) -> BTreeMap<Claimant, Bid> {
-        let ages = ["2", "1", "2"];
-        let bids = (0..3).filter_map(|i| Some((NAMES[i], bid(self.states[i]?, ages[i]))));
-        bids.map(|(name, bid)| (who(name), bid)).collect()
-    }
-
-    /// The world after the next step of one object; `None` when it rests.
-    fn after(&self, i: usize) -> Option<Self> {
-        let mut next = self.clone();
-        next.steps[i] = match self.steps[i] {
-            Step::Raise => {
-                next.states[i] = Some(Requested);
-                Step::Look
-            }
-            Step::Look => {
-                let bids = self.bids();
-                match decide(&who(NAMES[i]), &bids[&who(NAMES[i])], &bids) {
-                    Claim::Granted => Step::Record(Granted),
-                    Claim::Pending(_) => Step::Look,
-                    Claim::Refused { .. } => Step::Record(Refused),
-                }
-            }
-            Step::Record(state) => {
-                next.states[i] = Some(state);
-                if state == Granted { Step::Work } else { Step::Rest }
-            }
-            Step::Work if self.departures > 0 => {
-                next.states[i] = None;
-                next.departures -= 1;
-                Step::Rest
-            }
-            // Woken when nothing is in its way any more.
-            Step::Rest
-                if self.states[i] == Some(Refused)
-                    && self.states.iter().all(|state| state.is_none_or(|s| s == Refused)) =>
-            {
-                Step::Raise
-            }
-            Step::Work | Step::Rest => return None,
-        };
-        Some(next)
-    }
-}
-
-const NAMES: [&str; 3] = ["a", "b", "c"];
-
-#[test]
-fn in_no_order_of_events_two_objects_own_a_target_and_in_none_nobody_does() {
-    let start = World { states: [None; 3], steps: [Step::Raise; 3], departures: 1 };
-    let mut seen = HashSet::from([start.clone()]);
-    let mut pending = vec![start];
-    while let Some(world) = pending.pop() {
-        let owns = |step: &&Step| matches!(step, Step::Work | Step::Record(Granted));
-        assert!(world.steps.iter().filter(owns).count() <= 1, "{world:?}");
-        let next: Vec<_> = (0..3).filter_map(|i| world.after(i)).filter(|n| *n != world).collect();
-        if next.is_empty() {
-            assert_eq!(world.steps.iter().filter(owns).count(), 1, "nobody owns it: {world:?}");
-        }
-        pending.extend(next.into_iter().filter(|next| seen.insert(next.clone())));
-    }
-    assert!(seen.len() > 100, "{} worlds", seen.len());
 }

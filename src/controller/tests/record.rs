@@ -4,6 +4,7 @@ use crate::{
         MAX_FORMER_TARGETS,
     },
     controller::{
+        identity::ClusterIdentity,
         outcome::Facts,
         record::{
             Fate, fate, is_same_cluster, record_target, recorded, recorded_context, searched,
@@ -23,7 +24,7 @@ fn footprint(namespaces: &[&str]) -> Footprint {
 fn facts(discriminator: Option<&str>, cluster: &str, namespaces: &[&str]) -> Facts {
     Facts {
         discriminator: discriminator.map(str::to_owned),
-        cluster_id: Some(cluster.to_owned()),
+        cluster: Some(ClusterIdentity { id: cluster.into(), server: String::new() }),
         context: Some("prod".into()),
         footprint: footprint(namespaces),
         ..Facts::default()

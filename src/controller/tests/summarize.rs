@@ -9,7 +9,7 @@ use super::{
         schedule::Requeue,
         summarize::{Before, Run, Severity, Summary, Token, progress, summarize, suspended},
     },
-    at, deployed, failed_deployment, spec, validated,
+    at, cluster, deployed, failed_deployment, spec, validated,
 };
 use crate::api::{
     CommandStatus, ConditionStatus, FormerTarget, KluctlDeploymentStatus, OWNERSHIP_CONFLICT,
@@ -66,7 +66,7 @@ impl Case {
             revision: Some(self.revision.to_owned()),
             digest: Some("sha256:dd".to_owned()),
             discriminator: Some("shop-prod".to_owned()),
-            cluster_id: Some("uid".to_owned()),
+            cluster: Some(cluster()),
             objects_hash: Some(self.hash.to_owned()),
             target: Some("prod".to_owned()),
             warnings: self.warnings.clone(),
@@ -426,6 +426,22 @@ fn requests_are_answered_also_by_failures_but_a_deployment_stays_asked_for() {
     assert_eq!(answer.last_handled_reconcile_at.as_deref(), Some("r"));
     assert_eq!(answer.last_handled_deploy_at, None, "nothing is deployed while suspended");
     assert!(answer.conditions.is_empty());
+}
+
+#[test]
+fn a_suspended_object_stands_in_nobodys_way_but_keeps_what_it_owns() {
+    let status = |state: &str| -> KluctlDeploymentStatus {
+        serde_json::from_value(json!({
+            "claim": {"clusterId": "c", "discriminator": "d", "state": state},
+            "formerTargets": [{"discriminator": "old", "pruning": true}],
+        }))
+        .unwrap()
+    };
+    for (state, stays) in [("Requested", false), ("Refused", true), ("Granted", true)] {
+        let after = suspended(&status(state), &Requests::default());
+        assert_eq!(after.claim.is_some(), stays, "{state}");
+        assert!(!after.former_targets[0].pruning);
+    }
 }
 
 #[test]

@@ -14,6 +14,9 @@ pub(crate) fn tied(program: &Path) -> Command {
     command
 }
 
+/// The built program.
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_kluctl");
+
 /// A running `kluctl controller run`.
 pub(crate) struct Controller {
     child: Child,
@@ -25,11 +28,24 @@ pub(crate) struct Controller {
 }
 
 impl Controller {
-    /// Starts the controller for one namespace; returns once it reports that it is ready, or at once when `arguments` say
-    /// where its probes are.
+    /// Starts the controller for one namespace; returns once it is healthy, or at once when `arguments` say where its
+    /// probes are.
     pub(crate) async fn start(
         dir: &Path,
         kubeconfig: &Path,
+        namespace: &str,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Result<Self> {
+        let mut command = tied(Path::new(PROGRAM));
+        command.args(["controller", "run", "--kubeconfig"]).arg(kubeconfig);
+        Self::launch(command, dir, namespace, arguments, environment).await
+    }
+
+    /// As [`Controller::start`], for a command that ends in `controller run`.
+    pub(crate) async fn launch(
+        mut command: Command,
+        dir: &Path,
         namespace: &str,
         arguments: &[&str],
         environment: &[(&str, &str)],
@@ -52,10 +68,7 @@ impl Controller {
             .iter()
             .filter(|(flag, alias, _)| !is_given(flag) && !is_given(alias))
             .map(|(flag, _, value)| format!("--{flag}={value}"));
-        let child = tied(Path::new(env!("CARGO_BIN_EXE_kluctl")))
-            .args(["controller", "run"])
-            .arg("--kubeconfig")
-            .arg(kubeconfig)
+        let child = command
             .args(defaults)
             .args(arguments)
             .env("TMPDIR", dir.join("tmp"))

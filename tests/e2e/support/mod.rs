@@ -18,7 +18,7 @@ mod tls;
 pub(crate) use case::{Case, TestFuture};
 pub(crate) use command_line::{Ran, User};
 pub(crate) use conditions::{check_conditions, condition, is_ready, message_of, ready_reason};
-pub(crate) use controller::Controller;
+pub(crate) use controller::{Controller, PROGRAM, tied};
 pub(crate) use events::{EventSink, SinkMode};
 pub(crate) use forward_proxy::ForwardProxy;
 pub(crate) use git::{GitRepo, GitServer};
