@@ -25,7 +25,7 @@ enum Step {
         whom: usize,
         is_latest: bool,
     },
-    StepBack,
+    Retreat,
     Work,
     Rest,
 }
@@ -101,7 +101,7 @@ impl World {
                 match decide(&who(i), &bids[&who(i)], &bids) {
                     Claim::Granted => next.steps[i] = Step::Grant { is_latest: true },
                     Claim::Pending(_) => return all,
-                    Claim::Refused { .. } => next.steps[i] = Step::StepBack,
+                    Claim::Refused { .. } => next.steps[i] = Step::Retreat,
                 }
             }
             Step::Grant { is_latest } if is_latest || !self.is_fenced => {
@@ -115,7 +115,7 @@ impl World {
                 }
                 next.steps[i] = Step::Look;
             }
-            Step::StepBack => {
+            Step::Retreat => {
                 next.write(i, Some(Refused));
                 next.steps[i] = Step::Rest;
             }
