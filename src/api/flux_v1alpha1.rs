@@ -154,7 +154,7 @@ pub struct KluctlDeploymentSpec {
     pub validate_interval: Option<DurationOrNever>,
 
     /// How long one reconciliation may take, waiting for readiness included. Defaults to `deployInterval`, else to
-    /// `interval`; at least 30 seconds.
+    /// `interval`, and is then at least 30 seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<GoDuration>,
 
@@ -398,7 +398,8 @@ pub struct GitSource {
     /// Directory of the project inside the repository. Defaults to the root.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Secret of this namespace with `username` and `password`, or `identity` and `known_hosts`, and optionally `caFile`.
+    /// Secret of this namespace with `username` and `password`, or `bearerToken`, or `identity` and `known_hosts`; optionally
+    /// `ca.crt` (or `caFile`), and `tls.crt` with `tls.key`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<LocalObjectReference>,
 }
@@ -469,7 +470,8 @@ pub struct HostCredentials {
     /// Glob on the path below the host; `*` matches within one segment, `**` across them. Defaults to every path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Secret of this namespace with `username` and `password`, or `identity` and `known_hosts`, and optionally `caFile`.
+    /// Secret of this namespace with `username` and `password`, or `bearerToken`, or `identity` and `known_hosts`; optionally
+    /// `ca.crt` (or `caFile`), and `tls.crt` with `tls.key`.
     pub secret_ref: LocalObjectReference,
 }
 

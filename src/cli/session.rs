@@ -31,6 +31,7 @@ use crate::{
     },
     git::WorkTree,
     jinja,
+    net::Reach,
     project::{TargetRequest, args},
     schema::{FixedImage, FixedImages, Violations},
     secret::SecretTexts,
@@ -333,7 +334,11 @@ pub(super) async fn externals(
 ) -> Result<Externals, Diagnostic> {
     let externals = Externals {
         git: Some(Arc::new(CommandLineGit::new(flags, environment, cancel.clone())?)),
-        http: Some(Arc::new(HttpVars::new(environment.proxies()?, cancel.clone())?)),
+        http: Some(Arc::new(HttpVars::new(
+            environment.proxies()?,
+            Reach::Anywhere,
+            cancel.clone(),
+        )?)),
         environment: Arc::new(environment.variables.clone()),
         ..Externals::default()
     };

@@ -4,7 +4,7 @@ use reqwest::Url;
 
 use crate::{
     cluster::{connect::Own, kubeconfig::Guards},
-    net::Proxies,
+    net::{Proxies, Reach},
 };
 
 /// How the controller runs. The front fills it in; nothing here is read from the environment.
@@ -48,6 +48,8 @@ pub struct Options {
     pub cache_dir: PathBuf,
     /// Host to download artifacts from in place of the one in their URL (`SOURCE_CONTROLLER_LOCALHOST`).
     pub source_localhost: Option<String>,
+    /// Which addresses `http` variables may be read from.
+    pub http_vars_reach: Reach,
     /// Proxies for Git, artifacts and events.
     pub proxies: Proxies,
     /// Name of the machine, for events and the lease.

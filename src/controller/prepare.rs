@@ -84,7 +84,9 @@ pub(crate) async fn prepare(
         cancel.clone(),
     );
     let refused = |diagnostic| Failure::from_diagnostic(reason::PREPARE_FAILED, &diagnostic);
-    let http = HttpVars::new(context.options.proxies.clone(), cancel.clone()).map_err(refused)?;
+    let options = &context.options;
+    let http = HttpVars::new(options.proxies.clone(), options.http_vars_reach, cancel.clone())
+        .map_err(refused)?;
     let externals = Externals {
         git: Some(Arc::new(includes)),
         http: Some(Arc::new(http)),

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     diagnostic::{Class, Diagnostic},
-    net::{self, ClientOptions, Failure, NetError, Proxies, RetryPolicy},
+    net::{self, ClientOptions, Failure, NetError, Proxies, Reach, RetryPolicy},
     schema::HttpRequest,
     secret::redact_url,
     vars::{HttpAnswer, HttpSource},
@@ -30,21 +30,27 @@ const RETRY: RetryPolicy = RetryPolicy {
 /// Requests over the system's certificates, within bounds of time and size, never followed to another host.
 pub struct HttpVars {
     client: Client,
+    reach: Reach,
     cancel: CancellationToken,
 }
 
 impl HttpVars {
-    /// Requests that take these proxies and end with the token.
+    /// Requests that take these proxies, stay within reach and end with the token.
     ///
     /// # Errors
     /// When a proxy's address cannot be used.
-    pub fn new(proxies: Proxies, cancel: CancellationToken) -> Result<Self, Diagnostic> {
-        let client = net::client(&ClientOptions { proxies, ..ClientOptions::default() })
+    pub fn new(
+        proxies: Proxies,
+        reach: Reach,
+        cancel: CancellationToken,
+    ) -> Result<Self, Diagnostic> {
+        let client = net::client(&ClientOptions { proxies, reach, ..ClientOptions::default() })
             .map_err(|error| Diagnostic::new(Class::Access, error.to_string()))?;
-        Ok(Self { client, cancel })
+        Ok(Self { client, reach, cancel })
     }
 
     async fn answer(&self, request: &Parsed<'_>) -> Result<HttpAnswer, NetError> {
+        self.reach.check(&request.url)?;
         let is_repeatable = matches!(request.method, Method::GET | Method::HEAD | Method::OPTIONS);
         let policy = if is_repeatable { RETRY } else { RetryPolicy::NEVER };
         let mut attempts = 1;
@@ -124,6 +130,11 @@ impl HttpSource for HttpVars {
             match self.cancel.run_until_cancelled(answer).await {
                 None => Err(Diagnostic::new(Class::Cancelled, "the request was interrupted")),
                 Some(Err(_)) => Err(failed(format!("no answer within {}s", TIMEOUT.as_secs()))),
+                Some(Ok(Err(error @ NetError::OutOfReach { .. }))) => {
+                    Err(Diagnostic::new(Class::Project, error.to_string()).with_expected(
+                        "an address elsewhere, or a controller with --allow-local-http-vars",
+                    ))
+                }
                 Some(Ok(answer)) => answer.map_err(|error| failed(error.to_string())),
             }
         }

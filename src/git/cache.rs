@@ -424,6 +424,8 @@ impl Inner {
             ca_bundle: auth.ca_bundle.clone(),
             identity: auth.client_identity.clone(),
             proxies: self.options.proxies.clone(),
+            // Requests of Git's protocol have no effect elsewhere, and answers that are none are not shown.
+            reach: net::Reach::Anywhere,
             // Some servers speak Git's protocol only to clients that call themselves so.
             user_agent: concat!("git/flux-kluctl-controller-", env!("CARGO_PKG_VERSION"))
                 .to_owned(),

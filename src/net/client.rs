@@ -7,7 +7,7 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
 
-use super::{NetError, Proxies, host_of};
+use super::{NetError, Proxies, Reach, host_of};
 use crate::secret::Secret;
 
 /// Redirects followed within one host before giving up.
@@ -37,6 +37,8 @@ pub struct ClientOptions {
     pub identity: Option<Identity>,
     /// The ways out.
     pub proxies: Proxies,
+    /// Which addresses names may lead to. Addresses in URLs are for the caller to check, with [`Reach::check`].
+    pub reach: Reach,
 }
 
 impl Default for ClientOptions {
@@ -48,6 +50,7 @@ impl Default for ClientOptions {
             ca_bundle: None,
             identity: None,
             proxies: Proxies::default(),
+            reach: Reach::default(),
         }
     }
 }
@@ -79,6 +82,9 @@ pub fn client(options: &ClientOptions) -> Result<Client, NetError> {
         builder = builder.proxy(reqwest::Proxy::custom(move |url| {
             proxies.select(url).map(|proxy| proxy.reveal().clone())
         }));
+    }
+    if let Some(resolver) = options.reach.resolver(&options.proxies) {
+        builder = builder.dns_resolver(resolver);
     }
     builder.build().map_err(|error| setup("HTTP client", error))
 }

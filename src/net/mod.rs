@@ -6,11 +6,13 @@
 mod client;
 mod limits;
 mod proxy;
+mod reach;
 mod retry;
 
 pub use client::{ClientOptions, Identity, client};
 pub use limits::{read_bounded, stream_bounded};
 pub use proxy::Proxies;
+pub use reach::Reach;
 pub use retry::{Failure, RetryPolicy, jitter, retry_after, sleep};
 
 /// Why an HTTP exchange did not bring what it should. Messages hold no credentials and no query strings.
@@ -46,6 +48,14 @@ pub enum NetError {
         /// Where it leads to, and the rule against it.
         message: String,
     },
+    /// An address that the caller may not talk to.
+    #[error(
+        "{host} is this host, a link-local address or a cloud's metadata service, which may not be asked"
+    )]
+    OutOfReach {
+        /// Host as the URL names it.
+        host: String,
+    },
     /// More bytes than allowed.
     #[error("{host}: the answer is larger than {limit} bytes")]
     TooLarge {
@@ -66,6 +76,9 @@ impl NetError {
         if error.is_timeout() {
             return Self::Timeout { host };
         }
+        if let Some(refused) = own_error(&error) {
+            return refused;
+        }
         let is_redirect = error.is_redirect();
         let message = innermost(&error.without_url());
         if is_redirect {
@@ -81,6 +94,7 @@ impl NetError {
             Self::Connection { .. } | Self::Timeout { .. } => Failure::Connection,
             Self::Setup { .. }
             | Self::Redirect { .. }
+            | Self::OutOfReach { .. }
             | Self::TooLarge { .. }
             | Self::Cancelled => Failure::Final,
         }
@@ -91,6 +105,23 @@ impl NetError {
 pub(crate) fn host_of(url: &reqwest::Url) -> String {
     let host = url.host_str().unwrap_or("unknown host");
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+}
+
+/// The error of ours that the library wraps, if it is one.
+fn own_error(error: &(dyn std::error::Error + 'static)) -> Option<NetError> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(own) = error.downcast_ref::<NetError>() {
+            return Some(own.clone());
+        }
+        // An I/O error gives its content's source as its own.
+        let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        if let Some(own) = inner.and_then(|inner| inner.downcast_ref::<NetError>()) {
+            return Some(own.clone());
+        }
+        next = error.source();
+    }
+    None
 }
 
 /// The message of the last error in the chain: the one that names the cause.

@@ -57,6 +57,12 @@ impl Proxies {
         self.https.as_ref().is_some_and(is_this)
     }
 
+    /// Whether a proxy has this host name.
+    pub(super) fn has_host(&self, name: &str) -> bool {
+        let mut proxies = self.http.iter().chain(&self.https);
+        proxies.any(|proxy| proxy.reveal().host_str() == Some(name))
+    }
+
     /// The proxy for a request to `url`; `None` for a direct connection, which requests to this machine always take.
     pub fn select(&self, url: &Url) -> Option<&Secret<Url>> {
         let proxy = match url.scheme() {

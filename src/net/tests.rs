@@ -1,3 +1,4 @@
+mod reach;
 mod tls;
 
 use std::time::Duration;

@@ -106,6 +106,17 @@ async fn the_shipped_roles_are_enough_and_deploying_needs_another_account(
             ensure!(!answer(verb, resource), "the controller itself may {verb} {resource}");
         }
     }
+    // What it has no use for is not granted either.
+    for (verb, resource) in [
+        ("create", "kluctldeployments.flux.kluctl.io"),
+        ("update", "kluctldeployments.flux.kluctl.io"),
+        ("delete", "kluctldeployments.flux.kluctl.io"),
+        ("list", "kustomizations.kustomize.toolkit.fluxcd.io"),
+        ("delete", "leases.coordination.k8s.io"),
+        ("list", "configmaps"),
+    ] {
+        ensure!(!answer(verb, resource), "the controller itself may {verb} {resource}");
+    }
     let log = case.controllers[0].log_text();
     let refused: Vec<_> = log
         .lines()

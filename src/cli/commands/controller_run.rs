@@ -12,6 +12,7 @@ use crate::{
     cluster::{connect::Own, kubeconfig::Guards},
     controller::{self, ControllerError, Options, parse_address},
     diagnostic::{Class, Describe, Diagnostic},
+    net::Reach,
     telemetry::{self, Encoding, Verbosity},
 };
 
@@ -28,7 +29,7 @@ pub(in crate::cli) enum Controller {
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own for the operator")]
 pub(in crate::cli) struct ControllerRun {
-    /// Kubeconfig of the cluster to work in, instead of the pod's service account
+    /// Kubeconfig of the cluster to work in; by default KUBECONFIG, ~/.kube/config, or else the pod's service account
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 
@@ -61,11 +62,11 @@ pub(in crate::cli) struct ControllerRun {
     watch_label_selector: Option<String>,
 
     /// Where to serve metrics; 0 for nowhere
-    #[arg(long, alias = "metrics-addr", value_name = "ADDRESS", default_value = ":8080")]
+    #[arg(long, visible_alias = "metrics-addr", value_name = "ADDRESS", default_value = ":8080")]
     metrics_bind_address: String,
 
     /// Where to serve /healthz and /readyz; 0 for nowhere
-    #[arg(long, alias = "health-addr", value_name = "ADDRESS", default_value = ":9440")]
+    #[arg(long, visible_alias = "health-addr", value_name = "ADDRESS", default_value = ":9440")]
     health_probe_bind_address: String,
 
     /// Address of notification-controller; empty for no events
@@ -73,11 +74,11 @@ pub(in crate::cli) struct ControllerRun {
     events_addr: String,
 
     /// Elect a leader among replicas
-    #[arg(long, alias = "enable-leader-election")]
+    #[arg(long, visible_alias = "enable-leader-election")]
     leader_elect: bool,
 
     /// KluctlDeployments that are rendered and applied at the same time
-    #[arg(long, alias = "concurrency", value_name = "N", default_value_t = 4)]
+    #[arg(long, visible_alias = "concurrency", value_name = "N", default_value_t = 4)]
     concurrent: usize,
 
     /// Service account to deploy as where a KluctlDeployment names none
@@ -87,6 +88,10 @@ pub(in crate::cli) struct ControllerRun {
     /// Refuse references into other namespaces
     #[arg(long)]
     no_cross_namespace_refs: bool,
+
+    /// Let `http` variables be read from this host, link-local addresses and the cloud's metadata service
+    #[arg(long)]
+    allow_local_http_vars: bool,
 
     /// Only pretend changes
     #[arg(long)]
@@ -200,6 +205,11 @@ fn options(command: ControllerRun, environment: &Environment) -> Result<Options,
         concurrency: command.concurrent,
         default_service_account: command.default_service_account.filter(|name| !name.is_empty()),
         no_cross_namespace_refs: command.no_cross_namespace_refs,
+        http_vars_reach: if command.allow_local_http_vars {
+            Reach::Anywhere
+        } else {
+            Reach::BeyondThisHost
+        },
         dry_run: command.dry_run,
         requeue_dependency: command.requeue_dependency,
         http_retry: command.http_retry,

@@ -8,7 +8,7 @@ use wiremock::{
 use super::*;
 
 fn http() -> HttpVars {
-    HttpVars::new(Proxies::default(), CancellationToken::new()).unwrap()
+    HttpVars::new(Proxies::default(), Reach::Anywhere, CancellationToken::new()).unwrap()
 }
 
 fn request(server: &MockServer, path: &str) -> HttpRequest {
@@ -75,7 +75,7 @@ async fn an_interrupted_run_ends_its_requests() {
     let slow = ResponseTemplate::new(200).set_delay(Duration::from_secs(30));
     Mock::given(method("GET")).respond_with(slow).mount(&server).await;
     let cancel = CancellationToken::new();
-    let http = HttpVars::new(Proxies::default(), cancel.clone()).unwrap();
+    let http = HttpVars::new(Proxies::default(), Reach::Anywhere, cancel.clone()).unwrap();
     let interrupt = async {
         tokio::time::sleep(Duration::from_millis(50)).await;
         cancel.cancel();
@@ -109,4 +109,24 @@ async fn requests_that_cannot_be_sent_are_explained() {
     \"G T\" is no HTTP method
     a header has a name or value that HTTP does not allow
     ");
+}
+
+#[tokio::test]
+async fn this_host_is_out_of_reach_where_only_others_may_be_asked() {
+    let server = MockServer::start().await;
+    Mock::given(method("GET"))
+        .respond_with(ResponseTemplate::new(200))
+        .expect(0)
+        .mount(&server)
+        .await;
+    let http =
+        HttpVars::new(Proxies::default(), Reach::BeyondThisHost, CancellationToken::new()).unwrap();
+    let port = server.address().port();
+    for host in ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]"] {
+        let mut request = request(&server, "/");
+        request.url = format!("http://{host}:{port}/");
+        let error = http.send(&request).await.unwrap_err();
+        assert!(error.to_string().contains("may not be asked"), "{host}: {error}");
+        assert!(error.to_string().contains("--allow-local-http-vars"), "{host}: {error}");
+    }
 }
