@@ -10,6 +10,8 @@ use std::{
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
+use crate::diagnostic::Diagnostic;
+
 /// A secret value. `Debug`, `Display` and `Serialize` print `***`; [`Secret::reveal`] is the only way to the value.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Secret<T>(T);
@@ -125,6 +127,20 @@ impl SecretTexts {
             if text.contains(secret) { text.replace(secret, "***") } else { text }
         })
     }
+
+    /// The diagnostic with `***` in place of everything secret, in whichever part.
+    #[must_use]
+    pub fn mask_diagnostic(&self, mut diagnostic: Diagnostic) -> Diagnostic {
+        let Diagnostic { message, field, object, expected, hints, causes, excerpt, at, class: _ } =
+            &mut diagnostic;
+        let file = at.iter_mut().map(|at| &mut at.file);
+        let lines = excerpt.iter_mut().flat_map(|excerpt| &mut excerpt.lines);
+        let parts = [field, object, expected].into_iter().flatten();
+        for text in parts.chain(hints).chain(causes).chain(file).chain(lines).chain([message]) {
+            *text = self.mask(text);
+        }
+        diagnostic
+    }
 }
 
 impl fmt::Debug for SecretTexts {
@@ -155,6 +171,29 @@ mod tests {
             assert_eq!(secrets.mask(text), masked);
         }
         assert_eq!(format!("{secrets:?}"), "***");
+    }
+
+    #[test]
+    fn every_part_of_a_diagnostic_is_masked() {
+        use crate::diagnostic::{Class, Position, SourceLocation};
+
+        let secrets = SecretTexts::default();
+        secrets.learn(&Value::from("hunter2"));
+        let at = SourceLocation {
+            file: "hunter2.yaml".to_owned(),
+            position: Some(Position { line: 1, column: 1 }),
+        };
+        let diagnostic = Diagnostic::new(Class::Project, "hunter2 is no name")
+            .with_location(at)
+            .with_excerpt_of("name: hunter2")
+            .with_field("hunter2")
+            .with_object("ns/Secret/hunter2")
+            .with_expected("not hunter2")
+            .with_hint("change hunter2")
+            .with_cause(&std::io::Error::other("hunter2"));
+        let masked = secrets.mask_diagnostic(diagnostic);
+        assert!(!format!("{masked:?}").contains("hunter2"), "{masked:?}");
+        assert_eq!(masked.excerpt.unwrap().lines, ["name: ***"]);
     }
 
     #[test]

@@ -137,9 +137,7 @@ impl<'a> Operation<'a> {
         mut result: CommandResult,
         flags: &ResultOutputFlags,
     ) -> Result<(), Failure> {
-        if !flags.no_obfuscate {
-            result.mask(|text| self.masked.mask(text));
-        }
+        self.mask(&mut result, flags);
         for wanted in &flags.output_format {
             let text = match wanted.format {
                 OutputFormat::Text => {
@@ -164,9 +162,16 @@ impl<'a> Operation<'a> {
     }
 
     /// Text of a result for standard error.
-    pub(super) fn preview(&self, result: &CommandResult, short: bool) -> String {
-        let width = self.environment.terminal_width();
-        result_text::text(result, Style { short, width, colour: self.report.colour })
+    pub(super) fn preview(&self, mut result: CommandResult, flags: &ResultOutputFlags) -> String {
+        self.mask(&mut result, flags);
+        let (short, width) = (flags.short_output, self.environment.terminal_width());
+        result_text::text(&result, Style { short, width, colour: self.report.colour })
+    }
+
+    fn mask(&self, result: &mut CommandResult, flags: &ResultOutputFlags) {
+        if !flags.no_obfuscate {
+            result.mask(|text| self.masked.mask(text));
+        }
     }
 }
 

@@ -146,21 +146,7 @@ pub(super) async fn prepare(
 
 /// The problems of a preparation without anything that sensitive variables hold.
 pub(super) fn masked_failure(error: &EngineError, secrets: &SecretTexts) -> Failure {
-    let problems = error.diagnostics().into_iter();
-    Failure::Problems(problems.map(|problem| masked(problem, secrets)).collect())
-}
-
-/// The diagnostic without anything that sensitive variables hold.
-fn masked(mut diagnostic: Diagnostic, secrets: &SecretTexts) -> Diagnostic {
-    let Diagnostic { message, field, object, expected, hints, causes, excerpt, .. } =
-        &mut diagnostic;
-    let lines = excerpt.iter_mut().flat_map(|excerpt| &mut excerpt.lines);
-    let parts = [field, object, expected].into_iter().flatten();
-    let texts = parts.chain(hints).chain(causes).chain(lines).chain([message]);
-    for text in texts {
-        *text = secrets.mask(text);
-    }
-    diagnostic
+    Failure::Problems(error.masked_diagnostics(secrets))
 }
 
 /// Settings of the template engine for a command at a terminal.

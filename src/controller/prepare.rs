@@ -20,7 +20,6 @@ use crate::{
     deployment::Inclusion,
     diagnostic::{Class, Describe},
     engine::{EngineError, Externals, HttpVars, PrepareRequest, Prepared, Source},
-    jinja,
     object::ObjectRef,
     observer::Observer,
     project::TargetRequest,
@@ -60,7 +59,7 @@ pub(crate) async fn prepare(
         source: Source { tree, project_dir, config_file: None },
         target: target_request(spec)?,
         inclusion: inclusion(spec),
-        jinja: jinja::Options::new(now),
+        jinja: context.engine.template_options(now),
     };
     let mut resolved = context
         .engine

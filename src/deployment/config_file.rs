@@ -2,7 +2,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     diagnostic::{Diagnostic, FieldPath, Position, SourceLocation},
-    tree::{SourceTree, TreeError},
+    tree::{EntryKind, SourceTree, TreeError},
     vars::{Context, RenderedFile, Templates},
     yaml::{self, Positions, Schema},
 };
@@ -108,7 +108,8 @@ pub(crate) fn find(
 ) -> Result<Option<String>, TreeError> {
     for extension in extensions {
         let path = crate::tree::join(dir, &format!("{stem}.{extension}"))?;
-        if tree.is_file(&path) {
+        // A link that leads outside of the tree is an error, not a missing file.
+        if tree.kind(&path)? == Some(EntryKind::File) {
             return Ok(Some(path));
         }
     }

@@ -99,22 +99,22 @@ impl Problems {
 
     fn metadata(&mut self, metadata: &Value, path: &FieldPath) {
         for (key, value) in self.entries(metadata, "labels", path) {
-            let field = path.child("labels").child(key.as_str());
+            let field = || path.child("labels").child(key.as_str());
             if !is_qualified_name(key) {
-                self.add(field.clone(), format!("{key:?} is no label"), QUALIFIED_NAME);
+                self.add(field(), format!("{key:?} is no label"), QUALIFIED_NAME);
             }
-            let Some(text) = self.text(value, field.clone()) else { continue };
+            let Some(text) = self.text(value, field) else { continue };
             // Of tags there was a warning; a render is no less complete for them.
             if !is_label_value(text) && !key.starts_with(TAG_LABEL_PREFIX) {
                 let message = format!("{text:?} is no value that a label can have");
-                self.add(field, message, LABEL_VALUE);
+                self.add(field(), message, LABEL_VALUE);
             }
         }
         let mut bytes = 0;
         for (key, value) in self.entries(metadata, "annotations", path) {
-            let field = path.child("annotations").child(key.as_str());
+            let field = || path.child("annotations").child(key.as_str());
             if !is_qualified_name(&key.to_lowercase()) {
-                self.add(field.clone(), format!("{key:?} is no annotation"), QUALIFIED_NAME);
+                self.add(field(), format!("{key:?} is no annotation"), QUALIFIED_NAME);
             }
             bytes += key.len() + self.text(value, field).map_or(0, str::len);
         }
@@ -144,12 +144,12 @@ impl Problems {
     }
 
     /// The text of a label or annotation; null counts as an empty one.
-    fn text<'a>(&mut self, value: &'a Value, field: FieldPath) -> Option<&'a str> {
+    fn text<'a>(&mut self, value: &'a Value, field: impl Fn() -> FieldPath) -> Option<&'a str> {
         match value {
             Value::String(text) => Some(text),
             Value::Null => Some(""),
             other => {
-                let problem = self.add(field, format!("is {}", type_name(other)), "a text");
+                let problem = self.add(field(), format!("is {}", type_name(other)), "a text");
                 problem.hint = (!other.is_object() && !other.is_array())
                     .then(|| format!("quote it: \"{other}\""));
                 None

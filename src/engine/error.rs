@@ -2,6 +2,7 @@ use crate::{
     deployment::{ItemError, LoadError},
     diagnostic::{Class, Describe, Diagnostic},
     project::ProjectError,
+    secret::SecretTexts,
 };
 
 /// Why a run could not be prepared.
@@ -47,6 +48,13 @@ impl EngineError {
             Self::Cancelled => vec![Diagnostic::new(Class::Cancelled, self.to_string())],
             Self::Internal { .. } => vec![Diagnostic::new(Class::Internal, self.to_string())],
         }
+    }
+}
+
+impl EngineError {
+    /// As [`EngineError::diagnostics`], without anything that sensitive variables hold.
+    pub fn masked_diagnostics(&self, secrets: &SecretTexts) -> Vec<Diagnostic> {
+        self.diagnostics().into_iter().map(|problem| secrets.mask_diagnostic(problem)).collect()
     }
 }
 

@@ -14,6 +14,7 @@ use crate::{
     deployment::{self, Building, BuiltItem, ItemError, LoadProblem, RenderOptions, RenderedItem},
     diagnostic::{Class, Describe, Diagnostic},
     project::{Project, ProjectError, Target},
+    secret::SecretTexts,
     vars::VarsError,
 };
 
@@ -55,6 +56,15 @@ impl Findings {
             }
         }
     }
+
+    /// All of them, without anything that sensitive variables hold.
+    fn masked(self, secrets: &SecretTexts) -> Vec<Finding> {
+        let masked = self.0.into_iter().map(|found| Finding {
+            diagnostic: secrets.mask_diagnostic(found.diagnostic),
+            ..found
+        });
+        masked.collect()
+    }
 }
 
 impl Engine {
@@ -84,7 +94,7 @@ impl Engine {
                 }
             }
         }
-        Ok(findings.0)
+        Ok(findings.masked(&externals.masked))
     }
 
     /// The targets to look at; in place of a target, what keeps it from being used.

@@ -74,21 +74,27 @@ pub struct Prepared {
     pub rendered_files: Vec<RenderedFiles>,
 }
 
-/// Prepares runs. Cheap to clone; clones share their limits.
+/// Prepares runs. Cheap to clone; clones share their limits and compiled templates.
 #[derive(Debug, Clone)]
 pub struct Engine {
     limits: Limits,
+    compiled: jinja::Compiled,
 }
 
 impl Engine {
     /// An engine with these limits.
     pub fn new(limits: Limits) -> Self {
-        Self { limits }
+        Self { limits, compiled: jinja::Compiled::default() }
     }
 
     /// The limits.
     pub fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// Settings of the template engine for a run at this time, which takes templates that former runs compiled.
+    pub fn template_options(&self, now: jiff::Timestamp) -> jinja::Options {
+        jinja::Options { compiled: self.compiled.clone(), ..jinja::Options::new(now) }
     }
 
     /// Reads the project and chooses the target.
@@ -188,7 +194,8 @@ impl Engine {
         let rendered_files = building.rendered_files();
         let desired = building.desired(built, externals.scopes.as_deref());
         for message in &desired.warnings {
-            observer.event(EngineEvent::Warning { message: message.clone() });
+            let message = externals.masked.mask(message);
+            observer.event(EngineEvent::Warning { message });
         }
         Ok(Prepared { project, target, desired, git_repositories, rendered_files })
     }

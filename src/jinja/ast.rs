@@ -11,13 +11,19 @@ pub(crate) struct Pos {
     pub(crate) column: u32,
 }
 
-/// A compiled template.
+/// A compiled text with its name.
 #[derive(Debug)]
 pub(crate) struct Template {
     /// Name for messages.
     pub(crate) name: Arc<str>,
     /// The loader's id, which relative names are resolved against; none for templates made from strings.
     pub(crate) id: Option<Arc<str>>,
+    pub(crate) code: Arc<Code>,
+}
+
+/// What a text compiles to, whatever it is called.
+#[derive(Debug)]
+pub(crate) struct Code {
     pub(crate) source: Arc<str>,
     pub(crate) body: Vec<Stmt>,
     /// All blocks wherever they stand, in order of appearance.

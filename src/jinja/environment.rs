@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use super::ast::Template;
+use super::compiled::Compiled;
 use super::error::{JinjaError, NEEDS_STACK, Raise, Res};
 use super::eval::{DEEP_STACK, Interp, Stack};
-use super::parser;
 use super::value::frozen::FrozenMap;
 
 /// Where templates and files come from. Names are resolved by the deployment code, which knows the search directories.
@@ -52,12 +52,15 @@ pub struct Options {
     pub max_output: usize,
     /// Receives what `debug_print` prints, after the render; without it the messages are dropped.
     pub debug: Option<Arc<DebugSink>>,
+    /// Keeps compiled templates. Clones of the options share it.
+    pub compiled: Compiled,
 }
 
 impl Options {
-    /// Generous limits, no debug output.
+    /// Generous limits, no debug output, no templates compiled yet.
     pub fn new(now: jiff::Timestamp) -> Self {
-        Self { now, fuel: 20_000_000, max_output: 64 << 20, debug: None }
+        let compiled = Compiled::default();
+        Self { now, fuel: 20_000_000, max_output: 64 << 20, debug: None, compiled }
     }
 }
 
@@ -87,7 +90,7 @@ impl Vars {
     }
 }
 
-/// Compiles and renders templates. Cheap to clone; clones share the cache of compiled templates.
+/// Compiles and renders templates. Cheap to clone; clones share what was loaded.
 #[derive(Clone)]
 pub struct Environment {
     shared: Arc<Shared>,
@@ -96,22 +99,18 @@ pub struct Environment {
 struct Shared {
     loader: Arc<dyn Loader>,
     options: Options,
-    cache: Mutex<Cache>,
+    loaded: Mutex<Loaded>,
 }
 
-/// Id, if any, and text of a template.
-type TextKey = (Option<Arc<str>>, Arc<str>);
-
-/// Compiled templates by label and text; emptied when it grows too large.
+/// Templates that the loader gave, by id; emptied when they grow too large.
 #[derive(Default)]
-struct Cache {
-    loaded: HashMap<Arc<str>, Arc<Template>>,
-    texts: HashMap<TextKey, Arc<Template>>,
+struct Loaded {
+    templates: HashMap<Arc<str>, Arc<Template>>,
     bytes: usize,
 }
 
-/// Source text that stays compiled, in bytes.
-const CACHE_BYTES: usize = 16 << 20;
+/// Text of templates that stay loaded, in bytes.
+const LOADED_BYTES: usize = 16 << 20;
 
 impl fmt::Debug for Environment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -138,7 +137,7 @@ impl Environment {
     ///
     /// Files are read once per environment; make a new one when they change.
     pub fn new(loader: Arc<dyn Loader>, options: Options) -> Self {
-        Self { shared: Arc::new(Shared { loader, options, cache: Mutex::default() }) }
+        Self { shared: Arc::new(Shared { loader, options, loaded: Mutex::default() }) }
     }
 
     pub(crate) fn loader(&self) -> &dyn Loader {
@@ -266,11 +265,11 @@ impl Environment {
         })
     }
 
-    fn cache(&self) -> std::sync::MutexGuard<'_, Cache> {
-        self.shared.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    fn loaded(&self) -> std::sync::MutexGuard<'_, Loaded> {
+        self.shared.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A template made from a text; kept for the next time.
+    /// A template made from a text.
     pub(crate) fn compile(
         &self,
         name: &str,
@@ -278,21 +277,14 @@ impl Environment {
         text: &str,
         deep: bool,
     ) -> Res<Arc<Template>> {
-        let id: Option<Arc<str>> = is_file.then(|| name.into());
-        let key = (id.clone(), Arc::from(text));
-        if let Some(template) = self.cache().texts.get(&key) {
-            return Ok(Arc::clone(template));
-        }
-        let template = Arc::new(parser::parse(&name.into(), id.as_ref(), text, deep)?);
-        let mut cache = self.cache();
-        cache.make_room(text.len());
-        cache.texts.insert(key, Arc::clone(&template));
-        Ok(template)
+        let name: Arc<str> = name.into();
+        let code = self.options().compiled.get(&name, text, deep)?;
+        Ok(Arc::new(Template { id: is_file.then(|| Arc::clone(&name)), name, code }))
     }
 
     /// The template in the file with this id.
     pub(crate) fn load(&self, id: &str, deep: bool) -> Res<Arc<Template>> {
-        if let Some(template) = self.cache().loaded.get(id) {
+        if let Some(template) = self.loaded().templates.get(id) {
             return Ok(Arc::clone(template));
         }
         let bytes =
@@ -304,18 +296,20 @@ impl Environment {
             )
         })?;
         let name: Arc<str> = id.into();
-        let template = Arc::new(parser::parse(&name, Some(&name), text, deep)?);
-        let mut cache = self.cache();
-        cache.make_room(text.len());
-        cache.loaded.insert(name, Arc::clone(&template));
+        let code = self.options().compiled.get(&name, text, deep)?;
+        let template = Template { name: Arc::clone(&name), id: Some(Arc::clone(&name)), code };
+        let template = Arc::new(template);
+        let mut loaded = self.loaded();
+        loaded.make_room(text.len());
+        loaded.templates.insert(name, Arc::clone(&template));
         Ok(template)
     }
 }
 
-impl Cache {
+impl Loaded {
     fn make_room(&mut self, bytes: usize) {
         self.bytes += bytes;
-        if self.bytes > CACHE_BYTES {
+        if self.bytes > LOADED_BYTES {
             *self = Self { bytes, ..Self::default() };
         }
     }

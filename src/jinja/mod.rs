@@ -9,6 +9,7 @@
 
 mod args;
 mod ast;
+mod compiled;
 mod environment;
 mod error;
 mod eval;
@@ -21,6 +22,7 @@ mod parser;
 mod predicates;
 mod value;
 
+pub use compiled::Compiled;
 pub use environment::{DebugSink, Environment, Loader, NoFiles, Options, Vars};
 pub use error::JinjaError;
 pub(crate) use kluctl::images::{IMAGE_BEGIN, IMAGE_END};

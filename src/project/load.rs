@@ -2,7 +2,7 @@ use super::ProjectError;
 use crate::{
     diagnostic::{Diagnostic, FieldPath, SourceLocation},
     schema::ProjectFile,
-    tree::{self, SourceTree, TreeError},
+    tree::{self, EntryKind, SourceTree, TreeError},
     yaml::{self, Positions, Schema},
 };
 
@@ -90,7 +90,8 @@ impl Project {
 fn find(tree: &dyn SourceTree, dir: &str) -> Result<Option<String>, TreeError> {
     for name in [".kluctl.yml", ".kluctl.yaml"] {
         let path = tree::join(dir, name)?;
-        if tree.is_file(&path) {
+        // A link that leads outside of the tree is an error, not a missing file.
+        if tree.kind(&path)? == Some(EntryKind::File) {
             return Ok(Some(path));
         }
     }

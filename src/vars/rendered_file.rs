@@ -7,6 +7,9 @@ use crate::{
     jinja::JinjaError,
 };
 
+/// Lines that may differ for both texts to be compared in full.
+const MAX_COMPARED: usize = 10_000;
+
 /// A file of a project before and after rendering. Parsers see the rendered text; this leads their positions back to the
 /// file that the user wrote.
 #[derive(Debug, Clone)]
@@ -45,8 +48,7 @@ impl RenderedFile {
         let source_lines: Vec<&str> = self.source.lines().collect();
         let rendered_lines: Vec<&str> = self.rendered.lines().collect();
         let index = rendered.line.saturating_sub(1);
-        let ops = capture_diff_slices(Algorithm::Myers, &source_lines, &rendered_lines);
-        for op in ops {
+        for op in comparison(&source_lines, &rendered_lines) {
             let range = op.new_range();
             if !range.contains(&index) {
                 continue;
@@ -93,6 +95,25 @@ impl RenderedFile {
         let at = SourceLocation { file: at.file, position: Some(found) };
         diagnostic.with_location(at).with_excerpt_of(&self.source)
     }
+}
+
+/// How the rendered lines came about. The time to compare grows with the square of the lines that differ; where there are too
+/// many, everything between the equal lines at both ends counts as changed.
+fn comparison(source: &[&str], rendered: &[&str]) -> Vec<DiffOp> {
+    let equal = |pair: &(&&str, &&str)| pair.0 == pair.1;
+    let start = source.iter().zip(rendered).take_while(equal).count();
+    let (old, new) = (&source[start..], &rendered[start..]);
+    let end = old.iter().rev().zip(new.iter().rev()).take_while(equal).count();
+    let (old_len, new_len) = (old.len() - end, new.len() - end);
+    if old_len + new_len <= MAX_COMPARED {
+        return capture_diff_slices(Algorithm::Myers, source, rendered);
+    }
+    let (old_end, new_end) = (start + old_len, start + new_len);
+    vec![
+        DiffOp::Equal { old_index: 0, new_index: 0, len: start },
+        DiffOp::Replace { old_index: start, old_len, new_index: start, new_len },
+        DiffOp::Equal { old_index: old_end, new_index: new_end, len: end },
+    ]
 }
 
 /// The first character of a line, given from 0, that is not a space.

@@ -4,10 +4,7 @@ use std::cmp::Ordering;
 
 use serde_json::{Map, Number, Value};
 
-use super::{
-    Schema, number,
-    resolve::{self, Scalar},
-};
+use super::{Schema, number, resolve};
 
 /// Plain and quoted text is folded at the first single space behind this column.
 const WIDTH: usize = 80;
@@ -29,7 +26,14 @@ pub fn emit(value: &Value) -> String {
 
 /// Several values as documents joined by `---`.
 pub fn emit_documents<'a>(values: impl IntoIterator<Item = &'a Value>) -> String {
-    values.into_iter().map(emit).collect::<Vec<_>>().join("---\n")
+    let mut out = String::new();
+    for value in values {
+        if !out.is_empty() {
+            out.push_str("---\n");
+        }
+        out.push_str(&emit(value));
+    }
+    out
 }
 
 #[derive(Default)]
@@ -165,10 +169,13 @@ impl Emitter {
     }
 
     fn plain(&mut self, text: &str, indent: usize, fold: bool) {
+        if !fold || self.column + text.len() <= WIDTH {
+            return self.put(text);
+        }
         let mut after_space = false;
         let mut chars = text.chars().peekable();
         while let Some(c) = chars.next() {
-            let foldable = c == ' ' && fold && !after_space && self.column > WIDTH;
+            let foldable = c == ' ' && !after_space && self.column > WIDTH;
             if foldable && chars.peek() != Some(&' ') {
                 self.newline();
                 self.indent(indent);
@@ -271,9 +278,8 @@ enum Style {
 
 /// The style of a string, as a mapping's simple key or as a value.
 fn style_of(text: &str, is_value: bool) -> Style {
-    let chars: Vec<char> = text.chars().collect();
     // What only escapes keep: special characters, and spaces in front of a line break.
-    let fragile = chars.iter().any(|c| !is_printable(*c)) || text.contains(" \n");
+    let fragile = text.chars().any(|c| !is_printable(c)) || text.contains(" \n");
     if text.contains('\n') {
         let literal = is_value && !fragile && !text.ends_with(' ');
         return if literal { Style::Literal } else { Style::Double };
@@ -325,7 +331,7 @@ fn has_indicators(text: &str) -> bool {
 
 /// Whether a plain `text` would be read back as a string, by us and by YAML 1.1 readers that know base 60.
 fn reads_as_string(text: &str) -> bool {
-    matches!(resolve::implied(text, Schema::Config), Scalar::String(_)) && !is_base_60(text)
+    resolve::is_string(text, Schema::Config) && !is_base_60(text)
 }
 
 /// `190:20:30` or `1:30.5`: a number in base 60 for YAML 1.1.
@@ -378,13 +384,23 @@ fn escape(c: char) -> Option<String> {
 
 /// Sorts keys. By merging, since [`natural_order`] has cycles (`2` < `10` < `1a` < `2`), which the standard library's sort
 /// need not bear; Go's result is random then.
-fn in_natural_order(mut keys: Vec<&String>) -> Vec<&String> {
+fn in_natural_order(keys: Vec<&String>) -> Vec<&String> {
+    // Without digits there are no cycles, and most mappings are in order already.
+    let has_digits = keys.iter().any(|key| key.contains(is_digit));
+    let in_order = |pair: &[&String]| !natural_order(pair[1], pair[0]).is_lt();
+    if !has_digits && keys.windows(2).all(in_order) {
+        return keys;
+    }
+    merge_sorted(keys)
+}
+
+fn merge_sorted(mut keys: Vec<&String>) -> Vec<&String> {
     if keys.len() < 2 {
         return keys;
     }
-    let mut right = in_natural_order(keys.split_off(keys.len() / 2)).into_iter().peekable();
+    let mut right = merge_sorted(keys.split_off(keys.len() / 2)).into_iter().peekable();
     let mut merged = Vec::with_capacity(keys.len() + right.len());
-    for key in in_natural_order(keys) {
+    for key in merge_sorted(keys) {
         while let Some(other) = right.next_if(|other| natural_order(other, key).is_lt()) {
             merged.push(other);
         }
@@ -396,11 +412,10 @@ fn in_natural_order(mut keys: Vec<&String>) -> Vec<&String> {
 
 /// The order of keys: letters by code point and behind everything else, runs of digits by their number.
 fn natural_order(a: &str, b: &str) -> Ordering {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let Some(at) = a.iter().zip(&b).position(|(x, y)| x != y) else {
+    let mut pairs = a.char_indices().zip(b.chars());
+    let Some(((at, x), y)) = pairs.find(|((_, x), y)| x != y) else {
         return a.len().cmp(&b.len());
     };
-    let (x, y) = (a[at], b[at]);
     match (x.is_alphabetic(), y.is_alphabetic()) {
         (true, true) => return x.cmp(&y),
         (true, false) => return Ordering::Greater,
@@ -410,20 +425,21 @@ fn natural_order(a: &str, b: &str) -> Ordering {
     let (run_x, run_y) = (digits(&a[at..]), digits(&b[at..]));
     // A zero inside of a number that has already begun counts as a digit; in front of one it does not.
     let inside = (x == '0' || y == '0')
-        && a[..at].iter().rev().take_while(|c| is_digit(**c)).any(|c| *c != '0');
-    let number = |run: &[char]| {
-        run.iter().fold(i64::from(inside), |number, c| {
+        && a[..at].chars().rev().take_while(|c| is_digit(*c)).any(|c| c != '0');
+    let number = |run: &str| {
+        run.chars().fold(i64::from(inside), |number, c| {
             number
                 .wrapping_mul(10)
-                .wrapping_add(i64::from(u32::from(*c)) - i64::from(u32::from('0')))
+                .wrapping_add(i64::from(u32::from(c)) - i64::from(u32::from('0')))
         })
     };
-    number(run_x).cmp(&number(run_y)).then(run_x.len().cmp(&run_y.len())).then(x.cmp(&y))
+    let (len_x, len_y) = (run_x.chars().count(), run_y.chars().count());
+    number(run_x).cmp(&number(run_y)).then(len_x.cmp(&len_y)).then(x.cmp(&y))
 }
 
-fn digits(chars: &[char]) -> &[char] {
-    let count = chars.iter().take_while(|c| is_digit(**c)).count();
-    &chars[..count]
+/// The digits at the start of a text.
+fn digits(text: &str) -> &str {
+    &text[..text.find(|c| !is_digit(c)).unwrap_or(text.len())]
 }
 
 fn is_digit(c: char) -> bool {

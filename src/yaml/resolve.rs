@@ -107,6 +107,16 @@ pub(super) fn implied(text: &str, schema: Schema) -> Scalar {
     }
 }
 
+/// Whether a plain scalar without a tag is a string.
+pub(super) fn is_string(text: &str, schema: Schema) -> bool {
+    match text.as_bytes().first() {
+        Some(b'.' | b'+' | b'-' | b'0'..=b'9') => {
+            matches!(implied(text, schema), Scalar::String(_))
+        }
+        _ => word(text, schema).is_none(),
+    }
+}
+
 /// Without the underscores that stand between digits.
 fn join_digits(text: &str) -> String {
     let bytes = text.as_bytes();

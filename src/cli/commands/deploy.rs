@@ -54,12 +54,12 @@ pub(super) async fn run(
         let info = operation.info(output.no_obfuscate);
         let session = operation.session(&info);
         let result = engine::deploy(&session, &prepared.desired, &preview).await;
-        output::to_stderr(&operation.preview(&result, output.short_output));
         let question = if result.errors.is_empty() {
             "The diff succeeded, do you want to proceed?"
         } else {
             "The diff resulted in errors, do you still want to proceed?"
         };
+        output::to_stderr(&operation.preview(result, &output));
         prompt::confirm(question, environment, report, &cancel).await?;
     }
     let info = operation.info(output.no_obfuscate);

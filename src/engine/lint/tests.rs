@@ -8,6 +8,14 @@ use crate::{
 };
 
 async fn lint(files: &[(&str, &str)], target: Option<&str>) -> Vec<Finding> {
+    lint_with(files, target, &Externals::default()).await
+}
+
+async fn lint_with(
+    files: &[(&str, &str)],
+    target: Option<&str>,
+    externals: &Externals,
+) -> Vec<Finding> {
     let request = PrepareRequest {
         source: Source {
             tree: Arc::new(MemoryTree::from_texts(files.iter().copied())),
@@ -19,7 +27,7 @@ async fn lint(files: &[(&str, &str)], target: Option<&str>) -> Vec<Finding> {
         jinja: jinja::Options::new(jiff::Timestamp::UNIX_EPOCH),
     };
     let engine = Engine::new(Limits::for_cores(2));
-    engine.lint(&request, &Externals::default(), &CancellationToken::new()).await.unwrap()
+    engine.lint(&request, externals, &CancellationToken::new()).await.unwrap()
 }
 
 /// Severity, targets and text of each finding.
@@ -104,4 +112,31 @@ async fn nothing_is_built_upon_a_base_that_failed() {
     let findings = lint(&files, None).await;
     assert_eq!(findings.len(), 1, "{}", told(&findings));
     assert!(findings[0].diagnostic.message.contains("'nope' is undefined"));
+}
+
+#[tokio::test]
+async fn findings_do_not_tell_what_sensitive_variables_hold() {
+    let environment = [("PASSWORD".to_owned(), "Hunter 2".to_owned())].into();
+    let externals = Externals { environment: Arc::new(environment), ..Externals::default() };
+    let project = |sensitive: bool| {
+        let vars =
+            format!("vars: [{{systemEnvVars: {{secret: PASSWORD}}, sensitive: {sensitive}}}]\n");
+        let items =
+            "deployments: [{path: name, tags: ['{{ \"{{ secret }}\" }}']}, {path: raised}]\n";
+        [
+            ("deployment.yaml", vars + items),
+            ("name/cm.yaml", CONFIG_MAP.replace("cm", "'{{ secret }}'")),
+            ("raised/cm.yaml", "a: {{ raise('no ' ~ secret) }}\n".to_owned()),
+        ]
+    };
+    let told_of = async |files: &[(&str, String)]| {
+        let files: Vec<_> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
+        told(&lint_with(&files, None, &externals).await)
+    };
+    let open = told_of(&project(false)).await;
+    let masked = told_of(&project(true)).await;
+    assert_eq!(open.matches("Hunter 2").count(), masked.matches("***").count(), "{open}");
+    assert!(open.contains("\"Hunter 2\" is no name"), "{open}");
+    assert!(masked.contains("\"***\" is no name") && !masked.contains("Hunter"), "{masked}");
+    assert!(masked.contains("no ***"), "{masked}");
 }

@@ -119,7 +119,7 @@ impl<'e> Interp<'e> {
 
     /// Adds the running template to an error that leaves it.
     fn leave<T>(result: Res<T>, template: &Template, start: Pos) -> Res<T> {
-        result.map_err(|error| error.in_template(&template.name, &template.source, start))
+        result.map_err(|error| error.in_template(&template.name, &template.code.source, start))
     }
 
     pub(crate) fn module_value(module: Module) -> Rc<Object> {

@@ -24,7 +24,7 @@ impl Interp<'_> {
         let mut template = Arc::clone(template);
         for _ in 0..MAX_EXTENDS {
             let scope = Scope::root(ctx, &template);
-            let result = self.nested(|it| it.exec(&scope, &template.body, out));
+            let result = self.nested(|it| it.exec(&scope, &template.code.body, out));
             Self::leave(result, &template, start)?;
             let name: Arc<str> = PARENT.into();
             match ctx.vars.borrow().get(&name) {
@@ -51,7 +51,7 @@ impl Interp<'_> {
         let template = self.template_of(scope, &name)?;
         {
             let mut blocks = scope.ctx.blocks.borrow_mut();
-            for block in &template.blocks {
+            for block in &template.code.blocks {
                 let body = BlockBody { template: Arc::clone(&template), block: Arc::clone(block) };
                 let stack = blocks.entry(Arc::clone(&block.name)).or_default();
                 Rc::make_mut(stack).push(body);

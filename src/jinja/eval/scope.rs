@@ -177,7 +177,7 @@ impl Context {
             parent,
             vars: RefCell::default(),
             exported: RefCell::default(),
-            blocks: RefCell::new(template.blocks.iter().map(body).collect()),
+            blocks: RefCell::new(template.code.blocks.iter().map(body).collect()),
             autoescape: Cell::new(false),
         })
     }

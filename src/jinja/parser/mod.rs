@@ -7,7 +7,7 @@ mod stmt;
 
 use std::sync::Arc;
 
-use super::ast::{Block, Pos, Template};
+use super::ast::{Block, Code, Pos};
 use super::error::{Raise, Res};
 use super::lexer::{self, Kind, Token, Tokens};
 use super::value::repr::str_repr;
@@ -21,14 +21,8 @@ const MAX_CHAIN: usize = 500;
 
 /// Compiles a template.
 ///
-/// `name` is for messages, `id` is what relative names in it are resolved against; `deep_stack` says that the thread has
-/// room for deeply nested input.
-pub(crate) fn parse(
-    name: &Arc<str>,
-    id: Option<&Arc<str>>,
-    text: &str,
-    deep_stack: bool,
-) -> Res<Template> {
+/// `name` is for messages; `deep_stack` says that the thread has room for deeply nested input.
+pub(crate) fn parse(name: &Arc<str>, text: &str, deep_stack: bool) -> Res<Code> {
     let source: Arc<str> = lexer::normalize(text).into();
     let Tokens { tokens, error } = lexer::tokenize(&source);
     let mut parser = Parser {
@@ -45,13 +39,7 @@ pub(crate) fn parse(
     let located = |error: Raise| error.in_template(name, &source, Pos { line: 1, column: 1 });
     let body = parser.subparse(&[]).map_err(located)?;
     analysis::check(&body, &parser.blocks).map_err(located)?;
-    Ok(Template {
-        name: Arc::clone(name),
-        id: id.cloned(),
-        source: Arc::clone(&source),
-        body,
-        blocks: parser.blocks,
-    })
+    Ok(Code { source: Arc::clone(&source), body, blocks: parser.blocks })
 }
 
 struct Parser {

@@ -7,6 +7,28 @@ use crate::diagnostic::{Class, Describe, Position};
 use crate::jinja::{Environment, NoFiles, Vars};
 
 #[test]
+fn a_text_is_compiled_once_whatever_it_is_called_and_sees_its_own_file() {
+    let options = options();
+    let render = |name: &str, text: &str, a: i64| {
+        let environment = Environment::new(Arc::new(NoFiles), options.clone());
+        environment.render(name, text, &Vars::new(&json!({"a": a})))
+    };
+    let text = "{% macro m(x=a) %}{{ x }}{% endmacro %}{% block b %}{{ m() }}{% endblock %}\n";
+    assert_eq!(render("one.yaml", text, 1).unwrap(), "1");
+    assert_eq!(render("two.yaml", text, 2).unwrap(), "2");
+    assert_eq!(options.compiled.len(), 1);
+    for name in ["one.yaml", "two.yaml"] {
+        assert_eq!(&*render(name, "{{ a.b.c }}", 1).unwrap_err().template, name);
+    }
+    assert_eq!(options.compiled.len(), 2);
+    assert!(render("broken.yaml", "{% if %}", 1).is_err());
+    assert_eq!(options.compiled.len(), 2);
+    let long = format!("{{{{ a }}}}{}", "x".repeat(3 << 20));
+    assert!(render("long.yaml", &long, 1).is_ok());
+    assert_eq!(options.compiled.len(), 1, "room was made");
+}
+
+#[test]
 fn text_without_braces_is_untouched() {
     assert_eq!(render("a\r\nb\n\n", &json!({})).unwrap(), "a\r\nb\n\n");
     assert_eq!(render("a\r\nb {{ 1 }}\r\n\n", &json!({})).unwrap(), "a\nb 1\n");

@@ -72,6 +72,20 @@ fn positions_of_rendered_text_lead_back_to_the_file() {
 }
 
 #[test]
+fn positions_in_very_long_texts_are_found_without_comparing_all_of_them() {
+    let source = "first: 1\n{% for i in range(300000) %}a: {{ i }}\n{% endfor %}\nlast: 1\n";
+    let lines: String = (0..300_000).map(|i| format!("a: {i}\n")).collect();
+    let rendered = format!("first: 1\n{lines}last: 1\n");
+    let file = RenderedFile::new("f.yaml", None, source, &rendered);
+    let line = |line: usize| {
+        let (position, same) = file.source_position(Position { line, column: 1 });
+        (position.line, same)
+    };
+    assert_eq!([line(1), line(2), line(300_001)], [(1, true), (2, false), (3, false)]);
+    assert_eq!(line(300_002), (4, true));
+}
+
+#[test]
 fn completed_diagnostics_show_the_line_as_written() {
     let label: Arc<str> = "https://git.example.com/lib".into();
     let file = RenderedFile::new("f.yaml", Some(&label), "a: {{ x }}\nb: 1\n", "a: secret\nb: 1\n");
