@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Writes the merge-key table of the kustomize build (src/kustomize/schema/builtin.json) from a Kubernetes OpenAPI v2 document.
+"""Writes the tables of the kustomize build from a Kubernetes OpenAPI v2 document: `builtin.json` and `scopes.txt`.
 
     go mod download -json k8s.io/kubernetes@v1.21.2      # the version whose merge keys kustomize v5 uses
-    hack/kustomize-schema.py DIR/api/openapi-spec/swagger.json > src/kustomize/schema/builtin.json
+    hack/kustomize-schema.py DIR/api/openapi-spec/swagger.json src/kustomize/schema
 
-Only what a strategic merge needs is kept: fields below which some list merges by key, and the kinds that are
-cluster-scoped. Types are named after their OpenAPI definitions. One line per type keeps differences readable.
+Only what a strategic merge needs is kept: fields below which some list merges by key. Types are named after their OpenAPI
+definitions. The second file tells which kinds are cluster-scoped. One line per type or kind keeps differences readable.
 """
 import json
 import sys
+from pathlib import Path
 
 # Kinds newer than the document that kustomize treats as cluster-scoped all the same.
 ALSO_CLUSTER_SCOPED = [
@@ -108,11 +109,11 @@ def main():
         return "{\n" + ",\n".join(f"{json.dumps(key)}: {json.dumps(entries[key], sort_keys=True)}"
                                   for key in sorted(entries)) + "\n}"
 
-    print("{")
-    print(f'"types": {block(kept)},')
-    print(f'"kinds": {block({k: t for k, t in kinds.items() if t in kept})},')
-    print('"clusterScoped": [\n' + ",\n".join(json.dumps(k) for k in sorted(cluster - namespaced)) + "\n]")
-    print("}")
+    directory = Path(sys.argv[2])
+    table = f'{{\n"types": {block(kept)},\n"kinds": {block({k: t for k, t in kinds.items() if t in kept})}\n}}\n'
+    (directory / "builtin.json").write_text(table)
+    scopes = {kind: "cluster" for kind in cluster} | {kind: "namespaced" for kind in namespaced}
+    (directory / "scopes.txt").write_text("".join(f"{scopes[kind]} {kind}\n" for kind in sorted(scopes)))
 
 
 main()

@@ -18,7 +18,7 @@ mod session;
 
 use std::process::ExitCode;
 
-use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, error::ErrorKind};
+use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
 
 use crate::diagnostic::{Class, Diagnostic};
 use environment::Environment;
@@ -33,6 +33,17 @@ struct Cli {
 
     #[command(subcommand)]
     command: commands::Command,
+}
+
+/// The command line of the commands that start at once.
+#[derive(Debug, Parser)]
+#[command(name = "kluctl", version, disable_version_flag = false, args_override_self = true)]
+struct QuickCli {
+    #[command(flatten)]
+    global: GlobalFlags,
+
+    #[command(subcommand)]
+    command: commands::Quick,
 }
 
 /// Flags of every command.
@@ -113,7 +124,7 @@ pub fn main() -> ExitCode {
     };
     let words: Vec<String> =
         std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-    let command = command();
+    let command = command_for(&words);
     let words = defaults::with_defaults(&words, &command, &configured, &environment.variables);
     let parsed = command.try_get_matches_from(words);
     let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
@@ -139,6 +150,12 @@ pub fn main() -> ExitCode {
 /// The command line with all its flags. Switches take `=false`, too.
 fn command() -> clap::Command {
     with_values_for_switches(Cli::command())
+}
+
+/// What is needed of the command line to parse these words. To build all of it takes longer than a quick command does.
+fn command_for(words: &[String]) -> clap::Command {
+    let is_quick = words.get(1).is_some_and(|word| commands::Quick::has_subcommand(word));
+    if is_quick { with_values_for_switches(QuickCli::command()) } else { command() }
 }
 
 fn with_values_for_switches(command: clap::Command) -> clap::Command {

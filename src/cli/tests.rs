@@ -279,3 +279,28 @@ fn credentials_with_the_same_scope_belong_together() {
     assert!(error.message.contains("--git-password"), "{error}");
     assert!(!error.to_string().contains("hunter2"), "{error}");
 }
+
+#[test]
+fn quick_commands_are_parsed_alike_by_their_part_of_the_command_line() {
+    for typed in [
+        "kluctl version",
+        "kluctl kustomize build",
+        "kluctl kustomize build DIR --debug --reorder=none -o x",
+        "kluctl version --no-color=false",
+    ] {
+        let part = command_for(&words(typed));
+        assert!(part.find_subcommand("render").is_none(), "{typed}");
+        let parse = |command: clap::Command| {
+            let matches = command.try_get_matches_from(typed.split(' ')).unwrap();
+            format!("{:?}", Cli::from_arg_matches(&matches).unwrap())
+        };
+        assert_eq!(parse(part), parse(command()), "{typed}");
+    }
+    let wrong = |command: clap::Command| {
+        command.try_get_matches_from(["kluctl", "kustomize", "biuld"]).unwrap_err().to_string()
+    };
+    assert_eq!(wrong(command_for(&words("kluctl kustomize biuld"))), wrong(command()));
+    for typed in ["kluctl", "kluctl --help", "kluctl render", "kluctl --debug kustomize build"] {
+        assert!(command_for(&words(typed)).find_subcommand("render").is_some(), "{typed}");
+    }
+}

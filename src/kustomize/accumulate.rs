@@ -12,9 +12,11 @@ use super::{
     files::{self, Files, Purpose},
     generators::{self, Generator, config_map_generator, secret_generator},
     kustomization::{self, Kustomization, Loaded},
-    origin::{Origin, Origins},
+    origin::{Origin, Origins, Trail},
     patches::{Patching, patches, patches_json6902, patches_strategic_merge},
-    plugins, replacements,
+    plugins,
+    remote::{self, Checkout, Repository},
+    replacements,
     resmap::ResMap,
     resource::Resource,
     schema::{self, Schema},
@@ -36,8 +38,8 @@ pub(crate) struct Build<'a> {
     pub files: Files<'a>,
     /// Set by the first kustomization that has an opinion, the root before all others.
     schema: OnceCell<Arc<Schema>>,
-    /// Whether any object was read, which needs the built-in schema.
-    has_objects: Cell<bool>,
+    /// Whether the built-in schema was needed before another one was set: then that one comes on top of it.
+    needs_builtin: Cell<bool>,
     pub origins: Origins,
 }
 
@@ -55,13 +57,13 @@ struct Target<'a> {
     loaded: &'a Loaded,
     /// The kustomization that refers to this one.
     parent: Option<&'a Target<'a>>,
-    /// Path from the root kustomization, for origins.
-    path: String,
+    /// Where this is, for origins.
+    path: Trail,
 }
 
 impl<'a> Build<'a> {
     pub(crate) fn new(files: Files<'a>, origins: Origins) -> Self {
-        Self { files, schema: OnceCell::new(), has_objects: Cell::new(false), origins }
+        Self { files, schema: OnceCell::new(), needs_builtin: Cell::new(false), origins }
     }
 
     /// The schema in force.
@@ -69,9 +71,16 @@ impl<'a> Build<'a> {
         self.schema.get().cloned().unwrap_or_else(Schema::builtin)
     }
 
+    /// Notes that something needed the schema in force.
+    fn note_need(&self, is_needed: bool) {
+        if is_needed {
+            self.needs_builtin.set(true);
+        }
+    }
+
     /// Runs the root kustomization, without the steps that come after everything is accumulated.
     pub(crate) fn run(&self, loaded: &Loaded) -> Result<Accumulator> {
-        let target = Target { build: self, loaded, parent: None, path: String::new() };
+        let target = Target { build: self, loaded, parent: None, path: Trail::default() };
         target.read_schema()?;
         let mut accumulator = Accumulator::default();
         target.accumulate(&mut accumulator)?;
@@ -86,6 +95,16 @@ impl Target<'_> {
 
     fn dir(&self) -> &str {
         &self.loaded.dir
+    }
+
+    /// The repository that this is in, where that is not the one that is built.
+    fn checkout(&self) -> Option<&Checkout> {
+        self.loaded.checkout.as_ref().or_else(|| self.parent?.checkout())
+    }
+
+    fn files(&self) -> Files<'_> {
+        let build = self.build.files;
+        self.checkout().map_or(build, |checkout| checkout.files(build))
     }
 
     /// `openapi`: which lists merge by key.
@@ -106,9 +125,9 @@ impl Target<'_> {
             }
             (Some(path), None) => {
                 let place = place.child("path");
-                let (file, text) = self.build.files.read(self.dir(), path, &place)?;
+                let (file, text) = self.files().read(self.dir(), path, &place)?;
                 let document = yaml::parse_document(&file, &text, YamlSchema::Config)?;
-                let with_builtin = self.build.has_objects.get();
+                let with_builtin = self.build.needs_builtin.get();
                 let own = || Arc::new(Schema::from_openapi(&document.value, with_builtin));
                 self.build.schema.get_or_init(own);
                 Ok(())
@@ -128,7 +147,7 @@ impl Target<'_> {
         self.merge_config(into, &config)?;
         if !kustomization.crds.is_empty() {
             let mut of_crds = TransformerConfig::default();
-            load_crds(self.build.files, self.dir(), &kustomization.crds, &mut of_crds)?;
+            load_crds(self.files(), self.dir(), &kustomization.crds, &mut of_crds)?;
             self.merge_config(into, &Arc::new(of_crds))?;
         }
         self.generate(into)?;
@@ -137,6 +156,7 @@ impl Target<'_> {
         }
         let config = into.config.clone().unwrap_or(config);
         self.transform(&mut into.map, &config)?;
+        self.build.note_need(!kustomization.validators.is_empty());
         self.with_plugins(|context| {
             plugins::validate(context, &into.map, &kustomization.validators)
         })?;
@@ -149,7 +169,7 @@ impl Target<'_> {
         let mut config = TransformerConfig::defaults();
         if !configurations.is_empty() {
             let own = Arc::make_mut(&mut config);
-            load_configurations(self.build.files, self.dir(), configurations, own)?;
+            load_configurations(self.files(), self.dir(), configurations, own)?;
         }
         Ok(config)
     }
@@ -162,28 +182,48 @@ impl Target<'_> {
     /// Adds a file of manifests or the objects of a directory.
     fn add_resource(&self, into: &mut Accumulator, entry: &Located<String>) -> Result<()> {
         let Located { value: path, place } = entry;
-        match self.build.files.read(self.dir(), path, place) {
-            Ok((file, text)) => {
-                let schema = self.build.schema();
-                self.build.has_objects.set(true);
+        let repository = Repository::parse(path);
+        if repository.as_ref().is_some_and(|found| found.is_explicit() || !remote::is_http(path)) {
+            return self.add_directory(into, entry);
+        }
+        let schema = self.build.schema();
+        let resources = self
+            .files()
+            .read(self.dir(), path, place)
+            .and_then(|(file, text)| files::parse(&file, &text, Purpose::Resources, &schema));
+        match resources {
+            Ok(resources) => {
                 let origin = self.build.origins.file(&self.path, path);
-                for mut resource in files::parse(&file, &text, Purpose::Resources, &schema)? {
+                for mut resource in resources {
+                    // Whether an unknown kind lives in namespaces is looked up.
+                    self.build.note_need(!Schema::knows(resource.api_version(), resource.kind()));
                     resource.origin.clone_from(&origin);
                     into.map.append(resource)?;
                 }
                 Ok(())
             }
             Err(KustomizeError::Read { source: TreeError::WrongKind { .. }, .. }) => {
-                let loaded = self.load(entry)?;
-                if loaded.is_component() {
-                    return Err(wrong_kind(place, "a component", "`components`"));
-                }
-                let mut below = Accumulator::default();
-                self.target(&loaded, path).accumulate_below(&mut below)?;
-                self.merge(into, below)
+                self.add_directory(into, entry)
+            }
+            // A web page, or none, where a repository may be.
+            Err(KustomizeError::Status { .. } | KustomizeError::Yaml(_))
+                if repository.is_some() =>
+            {
+                self.add_directory(into, entry)
             }
             Err(other) => Err(other),
         }
+    }
+
+    /// Adds the objects of a kustomization.
+    fn add_directory(&self, into: &mut Accumulator, entry: &Located<String>) -> Result<()> {
+        let loaded = self.load(entry)?;
+        if loaded.is_component() {
+            return Err(wrong_kind(&entry.place, "a component", "`components`"));
+        }
+        let mut below = Accumulator::default();
+        self.target(&loaded, &entry.value).accumulate_below(&mut below)?;
+        self.merge(into, below)
     }
 
     fn add_component(&self, into: &mut Accumulator, entry: &Located<String>) -> Result<()> {
@@ -202,29 +242,53 @@ impl Target<'_> {
     /// Reads the kustomization of a directory that this one names.
     fn load(&self, entry: &Located<String>) -> Result<Loaded> {
         let Located { value: path, place } = entry;
+        if let Some(repository) = Repository::parse(path) {
+            let checkout = Checkout::fetch(repository, self.files(), place)?;
+            let files = checkout.files(self.build.files);
+            let dir = files.resolve_dir("", &checkout.repository.dir, place)?;
+            self.refuse_cycle(Some(&checkout), &dir, place)?;
+            let loaded = kustomization::load(files, &dir, Some(place))?;
+            return Ok(Loaded { checkout: Some(checkout), ..loaded });
+        }
         if has_swallowed_entry(path) {
             let problem = place.problem(format!("ambiguous path \"{path}\""));
             return Err(KustomizeError::Kustomization(Box::new(
                 problem.with_hint("check the indentation: two entries may have become one"),
             )));
         }
-        let dir = self.build.files.resolve_dir(self.dir(), path, place)?;
+        let dir = self.files().resolve_dir(self.dir(), path, place)?;
+        self.refuse_cycle(self.checkout(), &dir, place)?;
+        kustomization::load(self.files(), &dir, Some(place))
+    }
+
+    /// A kustomization cannot build upon a directory that it, or one that builds upon it, is in.
+    fn refuse_cycle(&self, checkout: Option<&Checkout>, dir: &str, place: &Place) -> Result<()> {
+        let mut chain = Vec::new();
         let mut visited = Some(self);
         while let Some(target) = visited {
-            if files::is_at_or_below(target.dir(), &dir) {
-                let shown = if dir.is_empty() { "the root directory" } else { &dir };
+            chain.push(target.loaded.file.as_str());
+            let is_same_tree = match (target.checkout(), checkout) {
+                (None, None) => true,
+                (Some(own), Some(other)) => own.repository.is_same(&other.repository),
+                _ => false,
+            };
+            if is_same_tree && files::is_at_or_below(target.dir(), dir) {
+                let shown = if dir.is_empty() { "the root directory" } else { dir };
                 let problem = place.problem(format!("{shown} contains this kustomization"));
-                return Err(KustomizeError::Kustomization(Box::new(
-                    problem.with_hint("a kustomization cannot build upon itself"),
-                )));
+                chain.reverse();
+                let hint = format!(
+                    "a kustomization cannot build upon itself: {} → {shown}",
+                    chain.join(" → ")
+                );
+                return Err(KustomizeError::Kustomization(Box::new(problem.with_hint(hint))));
             }
             visited = target.parent;
         }
-        kustomization::load(self.build.files, &dir, Some(place))
+        Ok(())
     }
 
     fn target<'b>(&'b self, loaded: &'b Loaded, path: &str) -> Target<'b> {
-        let path = self.build.origins.join(&self.path, path);
+        let path = self.path.join(path);
         Target { build: self.build, loaded, parent: Some(self), path }
     }
 
@@ -240,14 +304,13 @@ impl Target<'_> {
         let kustomization = self.kustomization();
         let schema = self.build.schema();
         let generator = Generator {
-            files: self.build.files,
+            files: self.files(),
             dir: self.dir(),
             options: kustomization.generator_options.as_ref(),
             schema: &schema,
         };
         let origin = |kind: &str| self.origin(kind);
         let mut absorb = |mut resource: Resource, origin: Option<Origin>| {
-            self.build.has_objects.set(true);
             resource.origin = resource.origin.take().or(origin);
             generators::absorb(&mut into.map, resource)
         };
@@ -259,6 +322,8 @@ impl Target<'_> {
             let made = secret_generator::generate(&generator, entry)?;
             absorb(made, origin("SecretGenerator"))?;
         }
+        // Their configurations are objects of kinds that no schema knows.
+        self.build.note_need(!kustomization.generators.is_empty());
         let made =
             self.with_plugins(|context| plugins::generate(context, &kustomization.generators))?;
         for made in made {
@@ -285,6 +350,7 @@ impl Target<'_> {
             build: self.build,
             dir: self.dir(),
             path: &self.path,
+            files: self.files(),
             file: crate::tree::file_name(&self.loaded.file),
             load: &load,
         })
@@ -294,7 +360,7 @@ impl Target<'_> {
     fn transform(&self, map: &mut ResMap, config: &TransformerConfig) -> Result<()> {
         let kustomization = self.kustomization();
         let schema = self.build.schema();
-        let patching = Patching { files: self.build.files, dir: self.dir(), schema: &schema };
+        let patching = Patching { files: self.files(), dir: self.dir(), schema: &schema };
         let merge_patches =
             patches_strategic_merge::prepare(&patching, &kustomization.patches_strategic_merge)?;
         if let ([], [first, ..]) = (&*merge_patches, &*kustomization.patches_strategic_merge) {
@@ -305,14 +371,17 @@ impl Target<'_> {
         let prepare = |entry| patches_json6902::prepare(&patching, entry);
         let json_patches =
             kustomization.patches_json6902.iter().map(prepare).collect::<Result<Vec<_>>>()?;
+        self.build.note_need(!kustomization.transformers.is_empty());
         let plugins = self
             .with_plugins(|context| plugins::transformers(context, &kustomization.transformers))?;
 
         if !merge_patches.is_empty() {
+            self.build.note_need(true);
             patches_strategic_merge::apply(&patching, &merge_patches, map)?;
             self.record(map, "PatchStrategicMergeTransformer");
         }
         for patch in &prepared {
+            self.build.note_need(patch.merges_into(map));
             patch.apply(&patching, map)?;
             self.record(map, "PatchTransformer");
         }
@@ -331,8 +400,7 @@ impl Target<'_> {
             self.record(map, "ImageTagTransformer");
         }
         if !kustomization.replacements.is_empty() {
-            let list =
-                replacements::load(self.build.files, self.dir(), &kustomization.replacements)?;
+            let list = replacements::load(self.files(), self.dir(), &kustomization.replacements)?;
             replacements::apply(map, &list)?;
             self.record(map, "ReplacementTransformer");
         }

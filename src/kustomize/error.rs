@@ -34,6 +34,16 @@ pub enum KustomizeError {
         #[source]
         source: TreeError,
     },
+    /// A web server has no file for a URL.
+    #[error("{}", self.describe())]
+    Status {
+        /// Where the URL is named.
+        place: Box<Place>,
+        /// The URL, without credentials.
+        url: String,
+        /// The status of the answer.
+        status: u16,
+    },
     /// A file is no YAML.
     #[error("{}", self.describe())]
     Yaml(#[from] YamlError),
@@ -70,6 +80,9 @@ impl Describe for KustomizeError {
                     .with_hint(format!("keep one of {}", files.join(", ")))
             }
             Self::Read { place, source } => place.problem(source.to_string()),
+            Self::Status { place, url, status } => {
+                place.problem(format!("{url} answers with status {status}"))
+            }
             Self::Yaml(error) => error.describe(),
             Self::Kustomization(diagnostic)
             | Self::Manifest(diagnostic)

@@ -8,6 +8,7 @@ use super::{
     LoadRestrictor,
     error::{KustomizeError, Place, Result, shown_dir},
     id::scalar_text,
+    remote::{self, Remotes, Repository},
     resource::Resource,
     schema::Schema,
     styles::{Source, plain_word},
@@ -15,44 +16,61 @@ use super::{
 use crate::{
     diagnostic::{Class, Diagnostic, FieldPath, Position, SourceLocation},
     object::type_name,
+    secret::redact_url,
     tree::{SourceTree, TreeError, join},
     yaml::{self, Document, Schema as YamlSchema},
 };
-
-/// Whether a path leads away from the tree.
-pub(crate) fn is_remote(path: &str) -> bool {
-    path.contains("://")
-        || ["git@", "github.com/", "github.com:", "git::"].iter().any(|p| path.starts_with(p))
-}
-
-/// The path in the tree of what a kustomization in `dir` names.
-pub(crate) fn resolve(dir: &str, path: &str, place: &Place) -> Result<String> {
-    if is_remote(path) {
-        let problem = place.problem(format!("remote resources are not supported: {path}"));
-        return Err(KustomizeError::Kustomization(Box::new(
-            problem.with_hint("copy the files, or include the repository with a `git` item"),
-        )));
-    }
-    if path.starts_with('/') {
-        let problem = place.problem(format!("absolute path {path}"));
-        return Err(KustomizeError::Kustomization(Box::new(
-            problem.with_expected("a path relative to the kustomization"),
-        )));
-    }
-    join(dir, path).map_err(|source| read_error(place, source))
-}
 
 /// The files of a build, and which of them a kustomization may read.
 #[derive(Clone, Copy)]
 pub(crate) struct Files<'a> {
     pub tree: &'a dyn SourceTree,
     pub load_restrictor: LoadRestrictor,
+    /// Whether files may be named by absolute paths.
+    pub absolute_paths: bool,
+    /// Where remote resources come from; `None` refuses them.
+    pub remotes: Option<&'a dyn Remotes>,
+    /// The repository that the tree is of, where that is not the one that is built.
+    pub repository: Option<&'a Repository>,
 }
 
 impl Files<'_> {
-    /// Reads a file that a kustomization in `dir` names. Returns the file's path too.
+    /// The path in the tree of what a kustomization in `dir` names.
+    fn resolve(self, dir: &str, path: &str, place: &Place) -> Result<String> {
+        if path.contains("://") || path.starts_with("git@") || path.starts_with("git::") {
+            let message = format!("{} is no address of a repository", redact_url(path));
+            let problem = place.problem(message);
+            return Err(KustomizeError::Kustomization(Box::new(
+                problem.with_expected("https://host/owner/name//directory?ref=v1, or the like"),
+            )));
+        }
+        let base = if path.starts_with('/') { "" } else { dir };
+        join(base, path).map_err(|source| read_error(place, source))
+    }
+
+    fn refuse_absolute(path: &str, place: &Place) -> Result<()> {
+        if !path.starts_with('/') {
+            return Ok(());
+        }
+        let problem = place.problem(format!("absolute path {path}"));
+        let problem = problem.with_expected("a path relative to the kustomization");
+        Err(KustomizeError::Kustomization(Box::new(problem)))
+    }
+
+    /// A path in the tree as it is told to the user.
+    pub(crate) fn shown(self, path: String) -> String {
+        self.repository.map(|repository| repository.shown(&path)).unwrap_or(path)
+    }
+
+    /// Reads a file that a kustomization in `dir` names. Returns how it is called in messages, too.
     pub(crate) fn read(self, dir: &str, path: &str, place: &Place) -> Result<(String, Arc<[u8]>)> {
-        let file = resolve(dir, path, place)?;
+        if remote::is_http(path) {
+            return Ok((redact_url(path), remote::download(path, self, place)?));
+        }
+        if !self.absolute_paths {
+            Self::refuse_absolute(path, place)?;
+        }
+        let file = self.resolve(dir, path, place)?;
         let text = self.tree.read(&file).map_err(|source| read_error(place, source))?;
         if self.load_restrictor == LoadRestrictor::RootOnly {
             let real = self.tree.real_path(&file).map_err(|source| read_error(place, source))?;
@@ -64,12 +82,13 @@ impl Files<'_> {
                 ))));
             }
         }
-        Ok((file, text))
+        Ok((self.shown(file), text))
     }
 
     /// The directory that a kustomization in `dir` names, links followed.
     pub(crate) fn resolve_dir(self, dir: &str, path: &str, place: &Place) -> Result<String> {
-        let dir = resolve(dir, path, place)?;
+        Self::refuse_absolute(path, place)?;
+        let dir = self.resolve(dir, path, place)?;
         match self.tree.real_path(&dir) {
             Err(TreeError::NotFound { .. }) => Ok(dir),
             other => other.map_err(|source| read_error(place, source)),

@@ -10,6 +10,7 @@ use super::{
     error::{KustomizeError, Place, Result},
     files::Files,
     generators::{GeneratorArgs, GeneratorOptions},
+    remote::Checkout,
     replacements::ReplacementField,
     selector::Selector,
     vars::Var,
@@ -162,8 +163,10 @@ pub(crate) struct Loaded {
     pub kustomization: Kustomization,
     /// Directory in the tree.
     pub dir: String,
-    /// Path of the file in the tree.
+    /// The file, as it is called in messages.
     pub file: String,
+    /// The repository, where one is built upon here.
+    pub checkout: Option<Checkout>,
 }
 
 impl Loaded {
@@ -194,13 +197,16 @@ pub(crate) fn load(files: Files<'_>, dir: &str, referrer: Option<&Place>) -> Res
         }
     }
     if found.len() > 1 {
+        let dir = files.shown(dir.to_owned());
         let files = found.iter().map(|(name, ..)| *name).collect();
-        return Err(KustomizeError::SeveralKustomizations { dir: dir.to_owned(), files });
+        return Err(KustomizeError::SeveralKustomizations { dir, files });
     }
     let Some((_, file, text)) = found.pop() else {
         let referrer = referrer.map(|place| Box::new(place.clone()));
-        return Err(KustomizeError::NoKustomization { dir: dir.to_owned(), referrer });
+        let dir = files.shown(dir.to_owned());
+        return Err(KustomizeError::NoKustomization { dir, referrer });
     };
+    let file = files.shown(file);
     let document = yaml::parse_document(&file, &text, YamlSchema::Config)?;
     let node = Node::root(&file, &document);
     if document.value.is_null() {
@@ -208,7 +214,8 @@ pub(crate) fn load(files: Files<'_>, dir: &str, referrer: Option<&Place>) -> Res
     }
     let kustomization = Kustomization::decode(&node)?;
     check(&kustomization, &node)?;
-    Ok(Loaded { kustomization: normalise(kustomization), dir: dir.to_owned(), file })
+    let kustomization = normalise(kustomization);
+    Ok(Loaded { kustomization, dir: dir.to_owned(), file, checkout: None })
 }
 
 fn read_error(referrer: Option<&Place>, dir: &str, source: TreeError) -> KustomizeError {

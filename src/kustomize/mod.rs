@@ -1,7 +1,7 @@
 //! kustomize: from a directory with a kustomization to objects.
 //!
-//! [`build`] does what `kustomize build` does, on a [`SourceTree`] and without running anything: no remote bases, no Helm
-//! charts, no plug-ins other than kustomize's own. Objects come in order of accumulation unless `sortOptions` says otherwise.
+//! [`build`] does what `kustomize build` does, on a [`SourceTree`] and without running anything: no Helm charts, no plug-ins
+//! other than kustomize's own, and remote resources only from the [`Remotes`] that the caller gives. Objects come in order of accumulation unless `sortOptions` says otherwise.
 //! Field by field it follows kustomize v5; `docs/compatibility.md` lists where it does better.
 //!
 //! One file per field of a kustomization: [`generators`], [`transformers`], [`patches`], [`replacements`], [`vars`]. What
@@ -22,7 +22,9 @@ mod names;
 mod options;
 mod origin;
 mod patches;
+mod pattern;
 mod plugins;
+mod remote;
 mod replacements;
 mod resmap;
 mod resource;
@@ -36,6 +38,7 @@ mod walk;
 pub use error::{KustomizeError, Place};
 pub use file_names::file_names;
 pub use options::{LoadRestrictor, Options, Reorder};
+pub use remote::{RemoteFile, Remotes, Repository};
 
 use serde_json::Value;
 
@@ -69,19 +72,26 @@ const MANAGED_BY: &str = "kustomize-v5.8.2";
 /// When a kustomization or a file it names is missing or malformed, a patch or another transformation does not fit its
 /// object, two objects have the same identity, or something is asked for that this build refuses to do.
 pub fn build(tree: &dyn SourceTree, dir: &str) -> Result<Vec<Object>, KustomizeError> {
-    build_with(tree, dir, Options::default())
+    build_with(tree, dir, Options::default(), None)
 }
 
-/// As [`build`], with options that a command line gives.
+/// As [`build`], with options that a command line gives, and with remote resources if they are allowed.
 ///
 /// # Errors
-/// As [`build`], and when a file is named that the options do not allow to read.
+/// As [`build`], and when a file is named that the options do not allow to read, or a remote resource cannot be had.
 pub fn build_with(
     tree: &dyn SourceTree,
     dir: &str,
     options: Options,
+    remotes: Option<&dyn Remotes>,
 ) -> Result<Vec<Object>, KustomizeError> {
-    let files = Files { tree, load_restrictor: options.load_restrictor };
+    let files = Files {
+        tree,
+        load_restrictor: options.load_restrictor,
+        absolute_paths: options.absolute_paths,
+        remotes,
+        repository: None,
+    };
     let loaded = kustomization::load(files, dir, None)?;
     let origins = Origins::new(&loaded.kustomization.build_metadata)?;
     let Accumulator { mut map, config, vars } = Build::new(files, origins).run(&loaded)?;
@@ -90,17 +100,23 @@ pub fn build_with(
     names::update_references(&mut map, &config)?;
     vars.resolve(&mut map, &config.var_references)?;
     map.retain(|resource| resource.annotation(LOCAL_CONFIG).is_none_or(|text| text == "false"));
+    // Transformers that set any field may have set names and namespaces, too.
+    map.check_unique()?;
     match &loaded.kustomization.sort_options {
         Some(options) => sort_options::apply(&mut map, options)?,
         None if options.reorder == Reorder::Legacy => sort_options::apply_legacy(&mut map),
         None => {}
     }
-    map.into_vec().into_iter().map(|resource| finish(resource, &loaded)).collect()
+    map.into_vec().into_iter().map(|resource| finish(resource, &loaded, options)).collect()
 }
 
 /// Puts the build's metadata on an object and hands it out.
-fn finish(mut resource: Resource, loaded: &Loaded) -> Result<Object, KustomizeError> {
-    if loaded.records(MANAGED_BY_LABEL) {
+fn finish(
+    mut resource: Resource,
+    loaded: &Loaded,
+    options: Options,
+) -> Result<Object, KustomizeError> {
+    if options.managed_by_label || loaded.records(MANAGED_BY_LABEL) {
         let labels = resource::map_at(&mut resource.value["metadata"], "labels");
         labels.insert("app.kubernetes.io/managed-by".to_owned(), MANAGED_BY.into());
     }

@@ -5,6 +5,10 @@ pub struct Options {
     pub reorder: Reorder,
     /// Which files a kustomization may name.
     pub load_restrictor: LoadRestrictor,
+    /// Whether files may be named by absolute paths, for a tree that is the whole file system.
+    pub absolute_paths: bool,
+    /// Whether all objects are labelled as managed by kustomize, even if the kustomization does not ask for it.
+    pub managed_by_label: bool,
 }
 
 /// Order of the objects.

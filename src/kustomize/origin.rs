@@ -5,8 +5,9 @@ use serde_json::Value;
 use super::{
     decode::Located,
     error::{KustomizeError, Result},
+    remote::Repository,
 };
-use crate::yaml;
+use crate::{secret::redact_url, yaml};
 
 pub(crate) const ORIGIN_ANNOTATIONS: &str = "originAnnotations";
 pub(crate) const TRANSFORMER_ANNOTATIONS: &str = "transformerAnnotations";
@@ -16,10 +17,30 @@ const OPTIONS: [&str; 3] = [ORIGIN_ANNOTATIONS, TRANSFORMER_ANNOTATIONS, MANAGED
 /// The origin of an object, or a transformer that changed it, as it is written into annotations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// A file, relative to the root kustomization.
-    File(String),
+    /// A file.
+    File(Trail),
     /// What a file configures.
-    Configured { file: String, by: Vec<(&'static str, String)> },
+    Configured { file: Trail, by: Vec<(&'static str, String)> },
+}
+
+/// Where a directory or file is: relative to the root kustomization, or in a repository that is built upon.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Trail {
+    path: String,
+    /// Address and reference.
+    repository: Option<(String, Option<String>)>,
+}
+
+impl Trail {
+    /// What is at a path, or at the address of a repository, that a kustomization here names.
+    pub(crate) fn join(&self, path: &str) -> Self {
+        match Repository::parse(path) {
+            Some(Repository { url, reference, dir, .. }) => {
+                Self { path: dir, repository: Some((redact_url(&url), reference)) }
+            }
+            None => Self { path: clean(&self.path, path), repository: self.repository.clone() },
+        }
+    }
 }
 
 impl Origin {
@@ -44,12 +65,20 @@ impl Origin {
             let text = yaml::emit(&Value::String(text.to_owned()));
             format!("{key}: {}", text.trim_end())
         };
+        let repository = |trail: &Trail| {
+            let (url, reference) = trail.repository.clone().unzip();
+            let lines = [("repo", url), ("ref", reference.flatten())];
+            lines.into_iter().filter_map(|(key, text)| Some(entry(key, &text?))).collect::<Vec<_>>()
+        };
         match self {
-            Self::File(path) => vec![entry("path", path)],
+            Self::File(file) => {
+                let path = Some(entry("path", &file.path)).filter(|_| !file.path.is_empty());
+                path.into_iter().chain(repository(file)).collect()
+            }
             Self::Configured { file, by } => {
                 let by = by.iter().map(|(key, text)| entry(&format!("  {key}"), text));
-                let head = [entry("configuredIn", file), "configuredBy:".to_owned()];
-                head.into_iter().chain(by).collect()
+                let head = [entry("configuredIn", &file.path), "configuredBy:".to_owned()];
+                repository(file).into_iter().chain(head).chain(by).collect()
             }
         }
     }
@@ -78,25 +107,19 @@ impl Origins {
         Ok(Self { recorded: !build_metadata.is_empty() })
     }
 
-    /// A path below the root kustomization.
-    #[expect(clippy::unused_self, reason = "reads as one family at the call sites")]
-    pub(crate) fn join(self, base: &str, path: &str) -> String {
-        clean(base, path)
-    }
-
     /// The origin of an object of a file.
-    pub(crate) fn file(self, base: &str, path: &str) -> Option<Origin> {
-        self.recorded.then(|| Origin::File(clean(base, path)))
+    pub(crate) fn file(self, base: &Trail, path: &str) -> Option<Origin> {
+        self.recorded.then(|| Origin::File(base.join(path)))
     }
 
     /// The origin of what a field of a kustomization makes or changes.
-    pub(crate) fn field(self, base: &str, file: &str, kind: &str) -> Option<Origin> {
+    pub(crate) fn field(self, base: &Trail, file: &str, kind: &str) -> Option<Origin> {
         let by = || vec![("apiVersion", "builtin".to_owned()), ("kind", kind.to_owned())];
-        self.recorded.then(|| Origin::Configured { file: clean(base, file), by: by() })
+        self.recorded.then(|| Origin::Configured { file: base.join(file), by: by() })
     }
 
     /// The origin of what a transformer or generator of a file does.
-    pub(crate) fn plugin(self, file: &str, configuration: &Value) -> Option<Origin> {
+    pub(crate) fn plugin(self, file: &Trail, configuration: &Value) -> Option<Origin> {
         let paths = [
             ("apiVersion", "/apiVersion"),
             ("kind", "/kind"),
@@ -105,7 +128,7 @@ impl Origins {
         ];
         let text = |path| configuration.pointer(path).and_then(Value::as_str).map(str::to_owned);
         let by = || paths.into_iter().filter_map(|(key, path)| Some((key, text(path)?))).collect();
-        self.recorded.then(|| Origin::Configured { file: file.to_owned(), by: by() })
+        self.recorded.then(|| Origin::Configured { file: file.clone(), by: by() })
     }
 }
 

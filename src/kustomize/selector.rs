@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use regex::Regex;
 use serde_json::{Map, Value};
 
 use super::{
@@ -10,6 +9,7 @@ use super::{
     error::{KustomizeError, Place, Result},
     id::{Gvk, scalar_text},
     label_selector::LabelSelector,
+    pattern::Pattern,
     resource::Resource,
 };
 
@@ -31,11 +31,11 @@ decoded! {
 pub(crate) struct Selector {
     /// As written, for messages.
     pub written: Written,
-    group: Option<Regex>,
-    version: Option<Regex>,
-    kind: Option<Regex>,
-    name: Option<Regex>,
-    namespace: Option<Regex>,
+    group: Option<Pattern>,
+    version: Option<Pattern>,
+    kind: Option<Pattern>,
+    name: Option<Pattern>,
+    namespace: Option<Pattern>,
     annotations: LabelSelector,
     labels: LabelSelector,
 }
@@ -52,7 +52,7 @@ impl Selector {
             if pattern.is_empty() {
                 return Ok(None);
             }
-            Regex::new(&format!("^(?:{pattern})$")).map(Some).map_err(|_| {
+            Pattern::whole(pattern).map(Some).map_err(|_| {
                 let problem =
                     place.child(field).problem(format!("\"{pattern}\" is no regular expression"));
                 KustomizeError::Kustomization(Box::new(problem))
@@ -121,8 +121,8 @@ impl Selector {
     }
 }
 
-fn fits(regex: Option<&Regex>, text: &str) -> bool {
-    regex.is_none_or(|regex| regex.is_match(text))
+fn fits(pattern: Option<&Pattern>, text: &str) -> bool {
+    pattern.is_none_or(|pattern| pattern.is_match(text))
 }
 
 fn texts(map: Option<&Map<String, Value>>) -> BTreeMap<&str, String> {

@@ -4,17 +4,23 @@
 )]
 
 use std::{
-    fs, io,
+    collections::HashMap,
+    fs::{self, FileType},
+    io,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, PoisonError, RwLock},
 };
 
-use super::{Entry, EntryKind, SourceTree, TreeError};
+use super::{Entry, EntryKind, SourceTree, TreeError, file_name, parent};
 
 /// A directory on disk. Links are followed as long as they stay below the root.
+///
+/// Where the links of directories lead is looked up once: nobody else should change directories of the tree meanwhile.
 #[derive(Debug, Clone)]
 pub struct DiskTree {
     root: PathBuf,
+    /// Real paths of directories.
+    directories: Arc<RwLock<HashMap<String, PathBuf>>>,
 }
 
 impl DiskTree {
@@ -28,7 +34,7 @@ impl DiskTree {
         if !root.is_dir() {
             return Err(TreeError::WrongKind { path: shown, expected: "directory" });
         }
-        Ok(Self { root })
+        Ok(Self { root, directories: Arc::default() })
     }
 
     /// The root, as an absolute path without links.
@@ -36,10 +42,38 @@ impl DiskTree {
         &self.root
     }
 
-    /// The real path behind `path`, checked to be below the root.
-    fn resolve(&self, path: &str) -> Result<PathBuf, TreeError> {
-        let joined = self.root.join(super::join("", path)?);
-        let real = joined.canonicalize().map_err(|source| io_error(path, &source))?;
+    /// The real path behind `path`, checked to be below the root, and what is there.
+    fn resolve(&self, path: &str) -> Result<(PathBuf, FileType), TreeError> {
+        let fail = |source| io_error(path, &source);
+        let inside = super::join("", path)?;
+        let place = match file_name(&inside) {
+            "" => self.root.clone(),
+            name => self.real_directory(path, parent(&inside))?.join(name),
+        };
+        let found = fs::symlink_metadata(&place).map_err(fail)?.file_type();
+        if !found.is_symlink() {
+            return Ok((place, found));
+        }
+        let real = self.checked(path, &place)?;
+        let found = fs::symlink_metadata(&real).map_err(fail)?.file_type();
+        Ok((real, found))
+    }
+
+    /// The real path of a directory; `path` is what is asked for, for messages.
+    fn real_directory(&self, path: &str, dir: &str) -> Result<PathBuf, TreeError> {
+        let known = self.directories.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(real) = known.get(dir) {
+            return Ok(real.clone());
+        }
+        drop(known);
+        let real = self.checked(path, &self.root.join(dir))?;
+        let mut known = self.directories.write().unwrap_or_else(PoisonError::into_inner);
+        known.insert(dir.to_owned(), real.clone());
+        Ok(real)
+    }
+
+    fn checked(&self, path: &str, place: &Path) -> Result<PathBuf, TreeError> {
+        let real = place.canonicalize().map_err(|source| io_error(path, &source))?;
         if real.starts_with(&self.root) {
             Ok(real)
         } else {
@@ -58,15 +92,14 @@ fn io_error(path: &str, source: &io::Error) -> TreeError {
     }
 }
 
-fn kind_of(path: &Path) -> io::Result<EntryKind> {
-    let metadata = fs::metadata(path)?;
-    Ok(if metadata.is_dir() { EntryKind::Directory } else { EntryKind::File })
+fn kind_of(found: FileType) -> EntryKind {
+    if found.is_dir() { EntryKind::Directory } else { EntryKind::File }
 }
 
 impl SourceTree for DiskTree {
     fn read(&self, path: &str) -> Result<Arc<[u8]>, TreeError> {
-        let real = self.resolve(path)?;
-        if real.is_dir() {
+        let (real, found) = self.resolve(path)?;
+        if found.is_dir() {
             return Err(TreeError::WrongKind { path: path.to_owned(), expected: "file" });
         }
         fs::read(&real).map(Arc::from).map_err(|source| io_error(path, &source))
@@ -74,14 +107,14 @@ impl SourceTree for DiskTree {
 
     fn kind(&self, path: &str) -> Result<Option<EntryKind>, TreeError> {
         match self.resolve(path) {
-            Ok(real) => kind_of(&real).map(Some).map_err(|source| io_error(path, &source)),
+            Ok((_, found)) => Ok(Some(kind_of(found))),
             Err(TreeError::NotFound { .. }) => Ok(None),
             Err(other) => Err(other),
         }
     }
 
     fn real_path(&self, path: &str) -> Result<String, TreeError> {
-        let real = self.resolve(path)?;
+        let (real, _) = self.resolve(path)?;
         let below = real.strip_prefix(&self.root).unwrap_or(&real);
         let message = || "has a name that is no UTF-8".to_owned();
         let text = below.to_str().map(str::to_owned);
@@ -89,17 +122,20 @@ impl SourceTree for DiskTree {
     }
 
     fn list(&self, path: &str) -> Result<Vec<Entry>, TreeError> {
-        let real = self.resolve(path)?;
-        if !real.is_dir() {
+        let (real, found) = self.resolve(path)?;
+        if !found.is_dir() {
             return Err(TreeError::WrongKind { path: path.to_owned(), expected: "directory" });
         }
         let mut entries = Vec::new();
         for entry in fs::read_dir(&real).map_err(|source| io_error(path, &source))? {
             let entry = entry.map_err(|source| io_error(path, &source))?;
             // Names that are not UTF-8 cannot be referred to from YAML; dangling links lead nowhere.
-            if let (Ok(name), Ok(kind)) = (entry.file_name().into_string(), kind_of(&entry.path()))
-            {
-                entries.push(Entry { name, kind });
+            let found = entry.file_type().and_then(|found| match found.is_symlink() {
+                true => fs::metadata(entry.path()).map(|metadata| metadata.file_type()),
+                false => Ok(found),
+            });
+            if let (Ok(name), Ok(found)) = (entry.file_name().into_string(), found) {
+                entries.push(Entry { name, kind: kind_of(found) });
             }
         }
         entries.sort_by(|a, b| a.name.cmp(&b.name));

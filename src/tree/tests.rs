@@ -54,4 +54,18 @@ fn disk_trees_refuse_links_that_leave() {
     assert_eq!(tree.read("../outside"), Err(TreeError::Escapes { path: "../outside".into() }));
     assert_eq!(tree.kind("sub/f/deeper"), Ok(None));
     assert_eq!(names(&tree, ""), ["leak", "link", "sub"]);
+    // Also behind linked directories, which are looked up once.
+    std::fs::write(dir.path().join("target"), "secret").unwrap();
+    std::os::unix::fs::symlink("sub", root.join("inner")).unwrap();
+    std::os::unix::fs::symlink("..", root.join("outer")).unwrap();
+    std::os::unix::fs::symlink("../../target", root.join("sub/up")).unwrap();
+    let escapes = |path: &str| Err(TreeError::Escapes { path: path.into() });
+    for _ in 0..2 {
+        assert_eq!(&*tree.read("inner/f").unwrap(), b"inside");
+        assert_eq!(tree.real_path("inner/f").unwrap(), "sub/f");
+        assert_eq!(tree.read("outer/target"), escapes("outer/target"));
+        assert_eq!(tree.read("inner/up"), escapes("inner/up"));
+        assert_eq!(tree.kind("sub/f/deeper"), Ok(None));
+        assert_eq!(tree.kind("nowhere/at/all"), Ok(None));
+    }
 }

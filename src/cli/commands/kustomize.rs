@@ -40,6 +40,71 @@ pub(in crate::cli) struct Build {
     /// Which files a kustomization may name
     #[arg(long, value_enum, value_name = "WHICH", default_value_t)]
     load_restrictor: Restrictor,
+
+    /// Label all objects with `app.kubernetes.io/managed-by`, as `buildMetadata: [managedByLabel]` does
+    #[arg(long)]
+    enable_managedby_label: bool,
+
+    #[command(flatten)]
+    _without_effect: WithoutEffect,
+}
+
+/// Flags of `kustomize build` for functions, plug-ins and Helm, which are not run: a kustomization that needs them is refused,
+/// any other is built alike.
+#[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own for the user")]
+struct WithoutEffect {
+    /// Accepted for compatibility; functions are not run
+    #[arg(long, hide = true)]
+    as_current_user: bool,
+
+    /// Accepted for compatibility; plug-ins other than kustomize's own are not run
+    #[arg(long, hide = true)]
+    enable_alpha_plugins: bool,
+
+    /// Accepted for compatibility; functions are not run
+    #[arg(long, hide = true)]
+    enable_exec: bool,
+
+    /// Accepted for compatibility; charts are not inflated
+    #[arg(long, hide = true)]
+    enable_helm: bool,
+
+    /// Accepted for compatibility; functions are not run
+    #[arg(long, short, hide = true, value_name = "NAME[=VALUE]")]
+    env: Vec<String>,
+
+    /// Accepted for compatibility; charts are not inflated
+    #[arg(long, hide = true, value_name = "VERSION")]
+    helm_api_versions: Vec<String>,
+
+    /// Accepted for compatibility; charts are not inflated
+    #[arg(long, hide = true, value_name = "PROGRAM")]
+    helm_command: Option<String>,
+
+    /// Accepted for compatibility; charts are not inflated
+    #[arg(long, hide = true)]
+    helm_debug: bool,
+
+    /// Accepted for compatibility; charts are not inflated
+    #[arg(long, hide = true, value_name = "VERSION")]
+    helm_kube_version: Option<String>,
+
+    /// Accepted for compatibility; functions are not run
+    #[arg(long, hide = true, value_name = "OPTIONS")]
+    mount: Vec<String>,
+
+    /// Accepted for compatibility; functions are not run
+    #[arg(long, hide = true)]
+    network: bool,
+
+    /// Accepted for compatibility; functions are not run
+    #[arg(long, hide = true, value_name = "NAME")]
+    network_name: Option<String>,
+
+    /// Accepted for compatibility; errors name what is wrong instead
+    #[arg(long, hide = true)]
+    stack_trace: bool,
 }
 
 /// An order of objects.
@@ -74,6 +139,8 @@ impl Build {
                 Restrictor::RootOnly => LoadRestrictor::RootOnly,
                 Restrictor::None => LoadRestrictor::None,
             },
+            absolute_paths: true,
+            managed_by_label: self.enable_managedby_label,
         }
     }
 }
@@ -112,7 +179,7 @@ fn objects(command: &Build, environment: &Environment) -> Result<Vec<Object>, Di
     let inside = dir.strip_prefix("/").ok().and_then(Path::to_str).ok_or_else(|| {
         Diagnostic::new(Class::Project, format!("{} is not named in UTF-8", dir.display()))
     })?;
-    kustomize::build_with(&tree, inside, command.options())
+    kustomize::build_with(&tree, inside, command.options(), None)
         .map_err(|error| readable(error.describe(), &environment.working_dir))
 }
 

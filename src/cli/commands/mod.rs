@@ -28,9 +28,6 @@ pub(super) enum Command {
     Deploy(Box<deploy::Deploy>),
     /// Show what a deployment would change
     Diff(Box<diff::Diff>),
-    /// Build kustomizations without a Kluctl project
-    #[command(subcommand)]
-    Kustomize(kustomize::Kustomize),
     /// Tell all that is wrong with a project
     Lint(Box<lint::Lint>),
     /// List the images that `images.get_image` was asked for
@@ -47,7 +44,18 @@ pub(super) enum Command {
     Schema(schema::Schema),
     /// Check that all objects of a target are there and ready
     Validate(Box<validate::Validate>),
+    #[command(flatten)]
+    Quick(Quick),
+}
+
+/// Commands that do little, and start at once: the command line is parsed without the flags of all others.
+#[derive(Debug, clap::Subcommand)]
+pub(super) enum Quick {
+    /// Build kustomizations without a Kluctl project
+    #[command(subcommand, display_order = 4)]
+    Kustomize(kustomize::Kustomize),
     /// Print the version
+    #[command(display_order = 1000)]
     Version,
 }
 
@@ -61,14 +69,16 @@ pub(super) fn run(
         Command::Controller(controller_run::Controller::Run(command)) => {
             controller_run::run(*command, environment)
         }
-        Command::Kustomize(kustomize::Kustomize::Build(command)) => {
+        Command::Quick(Quick::Kustomize(kustomize::Kustomize::Build(command))) => {
             kustomize::build(&command, environment)
+        }
+        Command::Quick(Quick::Version) => {
+            Ok(output::to_stdout(concat!(env!("CARGO_PKG_VERSION"), "\n"))?)
         }
         Command::Schema(command) => schema::run(&command, environment),
         Command::Lint(command) => session::run(command.deployment.project.timeout, |cancel| {
             lint::run(*command, environment, report, cancel)
         }),
-        Command::Version => Ok(output::to_stdout(concat!(env!("CARGO_PKG_VERSION"), "\n"))?),
         Command::Render(command) => session::run(command.deployment.project.timeout, |cancel| {
             render::run(*command, environment, report, cancel)
         }),

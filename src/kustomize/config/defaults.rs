@@ -260,13 +260,13 @@ fn build() -> TransformerConfig {
     let mut common_labels = specs(SELECTORS);
     for kind in ["Deployment.apps", "StatefulSet.apps"] {
         let paths = POD_SELECTORS.iter().map(|path| format!("spec/template/spec/{path}"));
-        common_labels.0.extend(paths.map(|path| FieldSpec::new(kinds(kind), &path, false)));
+        common_labels.0.extend(paths.map(|path| FieldSpec::new(kinds(kind), path, false)));
     }
     common_labels.0.extend(template_labels.0.iter().chain(&claim_labels.0).cloned());
     let mut var_references = specs(VARS);
     for (kind, pod) in VAR_PODS {
         let paths = VAR_POD_FIELDS.iter().map(|path| format!("{pod}/{path}"));
-        var_references.0.extend(paths.map(|path| FieldSpec::new(kinds(kind), &path, false)));
+        var_references.0.extend(paths.map(|path| FieldSpec::new(kinds(kind), path, false)));
     }
     let mut config = TransformerConfig {
         name_prefix: specs(NAME),
@@ -308,7 +308,7 @@ fn specs(lines: &str) -> FieldSpecs {
         };
         specs.extend(
             pods.iter()
-                .map(|(kind, pod)| FieldSpec::new(kinds(kind), &format!("{pod}/{path}"), create)),
+                .map(|(kind, pod)| FieldSpec::new(kinds(kind), format!("{pod}/{path}"), create)),
         );
     }
     FieldSpecs(specs)

@@ -1,3 +1,5 @@
+use std::sync::OnceLock;
+
 use crate::kustomize::{
     decode::{Decode, Node, decoded},
     error::Result,
@@ -14,7 +16,7 @@ pub(crate) struct Step {
 }
 
 /// Which field of which kinds a transformer works on. Lists on the way are entered, their items all count.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct FieldSpec {
     /// The kinds; empty parts mean any.
     pub gvk: Gvk,
@@ -22,24 +24,30 @@ pub(crate) struct FieldSpec {
     pub path: String,
     /// Whether the field is created when it is missing.
     pub create: bool,
-    steps: Vec<Step>,
+    /// Split when it is needed first: of all the specifications a build uses few.
+    steps: OnceLock<Vec<Step>>,
 }
 
+impl PartialEq for FieldSpec {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.gvk, &self.path, self.create) == (&other.gvk, &other.path, other.create)
+    }
+}
+
+impl Eq for FieldSpec {}
+
 impl FieldSpec {
-    pub(crate) fn new(gvk: Gvk, path: &str, create: bool) -> Self {
-        let steps = split_path(path, '/')
-            .into_iter()
-            .map(|part| match part.strip_suffix("[]") {
-                Some(name) => Step { name: name.to_owned(), is_list: true },
-                None => Step { name: part, is_list: false },
-            })
-            .collect();
-        Self { gvk, path: path.to_owned(), create, steps }
+    pub(crate) fn new(gvk: Gvk, path: impl Into<String>, create: bool) -> Self {
+        Self { gvk, path: path.into(), create, steps: OnceLock::new() }
     }
 
     /// The path in steps.
     pub(crate) fn steps(&self) -> &[Step] {
-        &self.steps
+        let step = |part: String| match part.strip_suffix("[]") {
+            Some(name) => Step { name: name.to_owned(), is_list: true },
+            None => Step { name: part, is_list: false },
+        };
+        self.steps.get_or_init(|| split_path(&self.path, '/').into_iter().map(step).collect())
     }
 }
 
@@ -60,7 +68,7 @@ impl Decode for FieldSpec {
             return Err(node.place().refuse("a field specification needs a path"));
         }
         let gvk = Gvk { group: written.group, version: written.version, kind: written.kind };
-        Ok(Self::new(gvk, &written.path, written.create))
+        Ok(Self::new(gvk, written.path, written.create))
     }
 }
 

@@ -85,6 +85,15 @@ fn text_of(
 }
 
 impl Prepared {
+    /// Whether a strategic merge patch will be applied.
+    pub(crate) fn merges_into(&self, map: &ResMap) -> bool {
+        match self {
+            Self::Named { patches, .. } => !patches.is_empty(),
+            Self::Selected { target, .. } => map.iter().any(|resource| target.matches(resource)),
+            Self::Operations { .. } => false,
+        }
+    }
+
     /// Applies the patches.
     pub(crate) fn apply(&self, patching: &Patching<'_>, map: &mut ResMap) -> Result<()> {
         let schema = patching.schema;

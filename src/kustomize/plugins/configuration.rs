@@ -70,11 +70,14 @@ pub(super) fn read(
     entries: &[Located<String>],
 ) -> Result<Vec<Configuration>> {
     let mut found = Vec::new();
-    let is_inline = |entry: &&Located<String>| entry.value.trim_end().contains('\n');
+    let is_inline = |entry: &&Located<String>| {
+        let text = entry.value.trim();
+        text.contains('\n') || text.starts_with('{')
+    };
     for Located { value: text, place } in entries.iter().filter(is_inline) {
         let source = format!("{} ({})", place.at.file, place.field);
         for document in yaml::parse_documents(&source, text.as_bytes(), YamlSchema::Manifest)? {
-            let file = context.build.origins.join(context.path, context.file);
+            let file = context.path.join(context.file);
             let origin = context.build.origins.plugin(&file, &document.value);
             found.push(Configuration { document, source: source.clone(), origin });
         }
@@ -83,8 +86,8 @@ pub(super) fn read(
     let is_file = |entry: &&Located<String>| !is_inline(entry) && !entry.value.trim().is_empty();
     for entry in entries.iter().filter(is_file) {
         let Located { value: path, place } = entry;
-        let shown = context.build.origins.join(context.path, path);
-        match context.build.files.read(context.dir, path, place) {
+        let shown = context.path.join(path);
+        match context.files.read(context.dir, path, place) {
             Ok((file, text)) => {
                 for document in yaml::parse_documents(&file, &text, YamlSchema::Manifest)? {
                     let origin = context.build.origins.plugin(&shown, &document.value);

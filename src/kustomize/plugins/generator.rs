@@ -16,7 +16,7 @@ pub(crate) fn generate(
 ) -> Result<Vec<Resource>> {
     let schema = context.build.schema();
     let generator =
-        Generator { files: context.build.files, dir: context.dir, options: None, schema: &schema };
+        Generator { files: context.files, dir: context.dir, options: None, schema: &schema };
     let mut made = Vec::new();
     for configuration in configuration::read(context, entries)? {
         let kind = configuration.kind()?;

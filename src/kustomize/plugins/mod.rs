@@ -14,6 +14,8 @@ use super::{
     accumulate::Build,
     decode::Located,
     error::{KustomizeError, Result},
+    files::Files,
+    origin::Trail,
     resmap::ResMap,
 };
 use crate::diagnostic::{Class, Diagnostic};
@@ -23,8 +25,9 @@ pub(crate) struct Context<'a> {
     pub build: &'a Build<'a>,
     /// Directory that paths are relative to.
     pub dir: &'a str,
-    /// The same, seen from the root kustomization.
-    pub path: &'a str,
+    /// The same, for origins.
+    pub path: &'a Trail,
+    pub files: Files<'a>,
     /// Name of the kustomization file.
     pub file: &'a str,
     /// Builds a directory that is named in place of a file.

@@ -182,7 +182,7 @@ pub(crate) fn transformers(
 }
 
 fn patching<'a>(context: &Context<'a>, schema: &'a Schema) -> Patching<'a> {
-    Patching { files: context.build.files, dir: context.dir, schema }
+    Patching { files: context.files, dir: context.dir, schema }
 }
 
 fn read(context: &Context<'_>, schema: &Schema, configuration: &Configuration) -> Result<Action> {
@@ -240,7 +240,7 @@ fn read(context: &Context<'_>, schema: &Schema, configuration: &Configuration) -
         }
         "ReplacementTransformer" => {
             let Replacement { replacements } = typed(configuration)?;
-            let files = context.build.files;
+            let files = context.files;
             Action::Replace(replacements::load(files, context.dir, &replacements)?)
         }
         "HashTransformer" => Action::Hash,

@@ -54,7 +54,7 @@ impl ValueAdd {
             value => value.to_owned(),
         };
         if let Some(Located { value: path, place }) = file {
-            let (file, text) = context.build.files.read(context.dir, &path, &place)?;
+            let (file, text) = context.files.read(context.dir, &path, &place)?;
             let document = yaml::parse_document(&file, &text, YamlSchema::Config)?;
             targets.extend(TargetFile::decode(&Node::root(&file, &document))?.targets);
         }

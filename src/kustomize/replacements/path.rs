@@ -230,7 +230,7 @@ fn set(target: &mut Value, value: &Value, options: &Options) -> Result<(), Strin
         };
         spliced(&old, &new, options)
     };
-    *target = retyped(target, text);
+    *target = retyped(target, text)?;
     Ok(())
 }
 
@@ -246,15 +246,20 @@ fn spliced(old: &str, new: &str, options: &Options) -> String {
     parts.join(&options.delimiter)
 }
 
-/// A text as the type that stood there before; as text where that is impossible.
-fn retyped(old: &Value, text: String) -> Value {
-    let parsed = match old {
-        Value::Null => plain(&text),
-        Value::Number(_) => text.parse::<serde_json::Number>().ok().map(Value::Number),
-        Value::Bool(_) => text.parse().ok().map(Value::Bool),
-        _ => None,
-    };
-    parsed.unwrap_or(Value::String(text))
+/// A text as the type that stood there before, or in a new field as the type that it looks like.
+fn retyped(old: &Value, text: String) -> Result<Value, String> {
+    match old {
+        Value::Null => Ok(plain(&text).unwrap_or(Value::String(text))),
+        Value::Number(_) => text
+            .parse()
+            .map(Value::Number)
+            .map_err(|_| format!("the field holds a number, which {text:?} is not")),
+        Value::Bool(_) => text
+            .parse()
+            .map(Value::Bool)
+            .map_err(|_| format!("the field is true or false, which {text:?} is not")),
+        _ => Ok(Value::String(text)),
+    }
 }
 
 /// What YAML makes of a text without quotes, if that is not text.

@@ -1,13 +1,14 @@
 //! Reads an OpenAPI v2 document of the user.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use super::{Container, Field, Schema};
+use super::{Container, Field, Types};
 
-pub(super) fn read(document: &Value) -> Schema {
-    let mut schema = Schema::default();
+/// The types of a document, and the kinds that are cluster-scoped.
+pub(super) fn read(document: &Value) -> (Types, HashSet<String>) {
+    let mut schema = Types::default();
     let definitions = document.get("definitions").and_then(Value::as_object);
     for (name, definition) in definitions.into_iter().flatten() {
         add_type(&mut schema, name, definition);
@@ -16,11 +17,11 @@ pub(super) fn read(document: &Value) -> Schema {
             schema.kinds.insert(kind_name(gvk), name.clone());
         }
     }
-    read_scopes(&mut schema, document);
-    schema
+    (schema, read_scopes(document))
 }
 
-fn read_scopes(schema: &mut Schema, document: &Value) {
+fn read_scopes(document: &Value) -> HashSet<String> {
+    let mut cluster_scoped = HashSet::new();
     let paths = document.get("paths").and_then(Value::as_object);
     let mut namespaced = Vec::new();
     for (path, operations) in paths.into_iter().flatten() {
@@ -30,12 +31,13 @@ fn read_scopes(schema: &mut Schema, document: &Value) {
         if path.contains("namespaces/{namespace}") {
             namespaced.push(kind_name(gvk));
         } else {
-            schema.cluster_scoped.insert(kind_name(gvk));
+            cluster_scoped.insert(kind_name(gvk));
         }
     }
     for kind in namespaced {
-        schema.cluster_scoped.remove(&kind);
+        cluster_scoped.remove(&kind);
     }
+    cluster_scoped
 }
 
 fn kind_name(gvk: &Value) -> String {
@@ -46,7 +48,7 @@ fn kind_name(gvk: &Value) -> String {
 }
 
 /// Adds a type and those of its fields that are defined in place, which get a name of their own.
-fn add_type(schema: &mut Schema, name: &str, definition: &Value) {
+fn add_type(schema: &mut Types, name: &str, definition: &Value) {
     let mut fields = HashMap::new();
     let properties = definition.get("properties").and_then(Value::as_object);
     for (key, property) in properties.into_iter().flatten() {
@@ -57,7 +59,7 @@ fn add_type(schema: &mut Schema, name: &str, definition: &Value) {
     schema.types.insert(name.to_owned(), fields);
 }
 
-fn read_field(schema: &mut Schema, name: &str, property: &Value) -> Option<Field> {
+fn read_field(schema: &mut Types, name: &str, property: &Value) -> Option<Field> {
     if property.get("type").and_then(Value::as_str) == Some("array") {
         let items = property.get("items").and_then(|items| type_of(schema, name, items));
         return Some(Field::Container(Container {
@@ -75,7 +77,7 @@ fn read_field(schema: &mut Schema, name: &str, property: &Value) -> Option<Field
 }
 
 /// The name of the type that a schema stands for; a schema with fields of its own is added under `name`.
-fn type_of(schema: &mut Schema, name: &str, definition: &Value) -> Option<String> {
+fn type_of(schema: &mut Types, name: &str, definition: &Value) -> Option<String> {
     if let Some(reference) = definition.get("$ref").and_then(Value::as_str) {
         return reference.rsplit('/').next().map(str::to_owned);
     }

@@ -7,30 +7,55 @@ mod custom;
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, LazyLock},
+    sync::{Arc, LazyLock, OnceLock},
 };
 
 use serde::Deserialize;
 
-/// `builtin.json` is written by `hack/kustomize-schema.py`.
-static BUILTIN: LazyLock<Arc<Schema>> = LazyLock::new(|| {
-    // A test reads the same text: what is shipped can be read.
-    Arc::new(serde_json::from_str(include_str!("builtin.json")).unwrap_or_default())
+/// The built-in table; its types are read when something is merged.
+static BUILTIN: LazyLock<Arc<Schema>> = LazyLock::new(Arc::default);
+
+/// Kinds that kustomize knows, as `apiVersion Kind`, and whether they are cluster-scoped.
+static SCOPES: LazyLock<HashMap<&str, bool>> = LazyLock::new(|| {
+    let kind = |line: &'static str| match line.strip_prefix("cluster ") {
+        Some(kind) => (kind, true),
+        None => (line.strip_prefix("namespaced ").unwrap_or(line), false),
+    };
+    include_str!("scopes.txt").lines().map(kind).collect()
 });
 
 /// What kustomize calls the version of its built-in document.
 pub(crate) const BUILTIN_VERSION: &str = "v1.21.2";
 
-/// Types and kinds.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+/// Types and kinds; the default is what is built in.
+#[derive(Debug, Default)]
 pub(crate) struct Schema {
+    types: OnceLock<Types>,
+    /// `apiVersion Kind` of those that are not built in.
+    cluster_scoped: HashSet<String>,
+}
+
+/// How lists merge.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Types {
     /// By type name: the fields that matter.
     types: HashMap<String, HashMap<String, Field>>,
     /// By `apiVersion Kind`: the type.
     kinds: HashMap<String, String>,
-    /// `apiVersion Kind`.
-    cluster_scoped: HashSet<String>,
+}
+
+impl Types {
+    /// `builtin.json` and `scopes.txt` are written by `hack/kustomize-schema.py`.
+    fn builtin() -> Self {
+        // A test reads the same text: what is shipped can be read.
+        serde_json::from_str(include_str!("builtin.json")).unwrap_or_default()
+    }
+
+    fn named(&self, name: &str) -> Known<'_> {
+        let found = self.types.get(name).or_else(|| self.types.get(short_name(name)));
+        found.map_or(Known::Nothing, Known::Type)
+    }
 }
 
 /// A field of a type.
@@ -57,7 +82,7 @@ struct Container {
 /// What is known about a value. Copies are cheap.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape<'a> {
-    schema: &'a Schema,
+    types: &'a Types,
     known: Known<'a>,
 }
 
@@ -78,36 +103,34 @@ impl Schema {
     ///
     /// The scopes of built-in kinds stay known.
     pub(crate) fn from_openapi(document: &serde_json::Value, with_builtin: bool) -> Self {
-        let mut schema = custom::read(document);
-        let builtin = Self::builtin();
-        schema.cluster_scoped.extend(builtin.cluster_scoped.iter().cloned());
+        let (mut types, cluster_scoped) = custom::read(document);
         if with_builtin {
-            schema.types.retain(|name, _| !builtin.types.contains_key(short_name(name)));
-            let types = builtin.types.iter().map(|(name, fields)| (name.clone(), fields.clone()));
-            schema.types.extend(types);
-            let kinds = builtin.kinds.iter().map(|(kind, name)| (kind.clone(), name.clone()));
-            schema.kinds.extend(kinds);
+            let builtin = Types::builtin();
+            types.types.retain(|name, _| !builtin.types.contains_key(short_name(name)));
+            types.types.extend(builtin.types);
+            types.kinds.extend(builtin.kinds);
         }
-        schema
+        Self { types: types.into(), cluster_scoped }
+    }
+
+    /// Whether the built-in table has a kind.
+    pub(crate) fn knows(api_version: &str, kind: &str) -> bool {
+        SCOPES.contains_key(format!("{api_version} {kind}").as_str())
     }
 
     /// Whether a kind is known not to live in namespaces.
     pub(crate) fn is_cluster_scoped(&self, api_version: &str, kind: &str) -> bool {
-        self.cluster_scoped.contains(&format!("{api_version} {kind}"))
+        let name = format!("{api_version} {kind}");
+        match SCOPES.get(name.as_str()) {
+            Some(true) => true,
+            _ => self.cluster_scoped.contains(&name),
+        }
     }
 
     /// What is known about objects of a kind.
     pub(crate) fn kind(&self, api_version: &str, kind: &str) -> Shape<'_> {
-        let known = self
-            .kinds
-            .get(&format!("{api_version} {kind}"))
-            .map_or(Known::Nothing, |name| self.type_named(name));
-        Shape { schema: self, known }
-    }
-
-    fn type_named(&self, name: &str) -> Known<'_> {
-        let found = self.types.get(name).or_else(|| self.types.get(short_name(name)));
-        found.map_or(Known::Nothing, Known::Type)
+        Shape { types: self.types.get_or_init(Types::builtin), known: Known::Nothing }
+            .of_kind(api_version, kind)
     }
 }
 
@@ -128,18 +151,19 @@ impl<'a> Shape<'a> {
 
     /// The same schema's knowledge about a kind.
     pub(crate) fn of_kind(self, api_version: &str, kind: &str) -> Self {
-        self.schema.kind(api_version, kind)
+        let name = self.types.kinds.get(&format!("{api_version} {kind}"));
+        Self { known: name.map_or(Known::Nothing, |name| self.types.named(name)), ..self }
     }
 
     /// The value of a field.
     pub(crate) fn field(self, name: &str) -> Self {
         let known = match self.known {
             Known::Type(fields) => match fields.get(name) {
-                Some(Field::Type(name)) => self.schema.type_named(name),
+                Some(Field::Type(name)) => self.types.named(name),
                 Some(Field::Container(container)) => Known::Container(container),
                 None => Known::Nothing,
             },
-            Known::Container(Container { values: Some(name), .. }) => self.schema.type_named(name),
+            Known::Container(Container { values: Some(name), .. }) => self.types.named(name),
             Known::Container(_) | Known::Nothing => Known::Nothing,
         };
         Self { known, ..self }
@@ -148,7 +172,7 @@ impl<'a> Shape<'a> {
     /// The items of a list.
     pub(crate) fn items(self) -> Self {
         let known = match self.known {
-            Known::Container(Container { items: Some(name), .. }) => self.schema.type_named(name),
+            Known::Container(Container { items: Some(name), .. }) => self.types.named(name),
             _ => Known::Nothing,
         };
         Self { known, ..self }
