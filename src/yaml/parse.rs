@@ -135,6 +135,8 @@ struct Composer<'a> {
     aliased: usize,
     /// Where the collections start that are being read, innermost last, in the parser's counting.
     open: Vec<Position>,
+    /// How many of them are around the outermost one in brackets, if there is one.
+    around_brackets: Option<usize>,
     /// Values read so far in this document, expanded aliases included, and what long texts add.
     size: usize,
 }
@@ -151,6 +153,7 @@ impl<'a> Composer<'a> {
             anchors: HashMap::new(),
             aliased: 0,
             open: Vec::new(),
+            around_brackets: None,
             size: 0,
         }
     }
@@ -179,6 +182,7 @@ impl<'a> Composer<'a> {
         self.anchors.clear();
         (self.aliased, self.size) = (0, 0);
         self.open.clear();
+        self.around_brackets = None;
         let event = self.next()?;
         let (value, node) = self.node(event)?;
         self.next()?;
@@ -191,6 +195,11 @@ impl<'a> Composer<'a> {
         let size = self.size;
         let (anchor, (value, node)) = match event {
             Event::Scalar(mut text, style, anchor, tag) => {
+                // Of block scalars, the marker is somewhere inside.
+                let in_block = matches!(style, TScalarStyle::Literal | TScalarStyle::Folded);
+                if !text.is_empty() && !in_block {
+                    self.check_indentation(marker, false)?;
+                }
                 self.end_block_scalar(&mut text, style, marker);
                 self.size += text.len() / BYTES_PER_VALUE;
                 (anchor, self.scalar(&text, style, tag.as_ref(), at)?)
@@ -222,24 +231,54 @@ impl<'a> Composer<'a> {
         if anchor > 0 {
             self.anchors.insert(anchor, Anchored::Open);
         }
+        self.check_indentation(marker, true)?;
+        if self.has_tab && self.around_brackets.is_none() && self.is_bracket(raw) {
+            self.around_brackets = Some(self.open.len());
+        }
         self.open.push(raw);
         if self.open.len() > MAX_DEPTH {
             let message = format!("nested deeper than {MAX_DEPTH} levels");
             return Err(YamlError::at(Problem::Value { message }, self.position(marker)));
         }
-        if self.open.len() == 1 && self.indented_by_tab(raw) {
-            let message = "a tab is used as indentation".to_owned();
-            let hint = Some(text::NO_TABS.to_owned());
-            return Err(YamlError::at(Problem::Syntax { message, hint }, self.position(marker)));
-        }
         Ok(())
     }
 
-    /// The parser takes tabs in front of the outermost collection, which would be read as if they were not there.
-    fn indented_by_tab(&self, at: Position) -> bool {
-        at.column > 1
-            && self.has_tab
-            && self.line(at.line).unwrap_or_default().chars().take(at.column - 1).any(|c| c == '\t')
+    fn leave(&mut self) {
+        self.open.pop();
+        if self.around_brackets == Some(self.open.len()) {
+            self.around_brackets = None;
+        }
+    }
+
+    fn is_bracket(&self, at: Position) -> bool {
+        let line = self.line(at.line).unwrap_or_default();
+        matches!(line.chars().nth(at.column - 1), Some('[' | '{'))
+    }
+
+    /// Refuses tabs as indentation of what starts at `marker`, where the parser takes them. Of collections and keys, the
+    /// indentation goes on behind `-`, `?` and `:`.
+    fn check_indentation(&self, marker: Marker, compact: bool) -> Result<(), YamlError> {
+        if !self.has_tab || self.around_brackets.is_some() {
+            return Ok(());
+        }
+        let Position { line, column } = raw_position(marker);
+        let before = self.line(line).unwrap_or_default().chars().take(column - 1);
+        let mut tab = false;
+        for c in before {
+            match c {
+                '\t' => tab = true,
+                ' ' => {}
+                '-' | '?' | ':' if compact => {}
+                _ if compact => return Ok(()),
+                _ => break,
+            }
+        }
+        if !tab {
+            return Ok(());
+        }
+        let message = "a tab is used as indentation".to_owned();
+        let hint = Some(text::NO_TABS.to_owned());
+        Err(YamlError::at(Problem::Syntax { message, hint }, self.position(marker)))
     }
 
     /// A line, counted from 1.
@@ -308,7 +347,7 @@ impl<'a> Composer<'a> {
             values.push(value);
             nodes.push(node);
         }
-        self.open.pop();
+        self.leave();
         Ok((Value::Array(values), Node { at, children: Children::List(nodes) }))
     }
 
@@ -329,12 +368,13 @@ impl<'a> Composer<'a> {
                 entries.merge(value, node, value_at)?;
                 continue;
             }
+            self.check_indentation(marker, true)?;
             let key = self.key(event, key_at)?;
             let value_event = self.next()?;
             let (value, node) = self.node(value_event)?;
             entries.insert(key, key_at, value, node)?;
         }
-        self.open.pop();
+        self.leave();
         Ok(entries.finish(at))
     }
 
@@ -353,6 +393,7 @@ impl<'a> Composer<'a> {
                     let (value, node) = self.scalar(&text, style, tag.as_ref(), at)?;
                     self.anchors.insert(anchor, Anchored::Done { value, node, size: 1 });
                 }
+                check_plain(&text, style, at)?;
                 let tag = scalar_tag(tag.as_ref(), style);
                 let scalar = resolve::scalar(tag, &text, self.schema)
                     .map_err(|message| YamlError::at(Problem::Value { message }, at))?;
@@ -379,6 +420,7 @@ impl<'a> Composer<'a> {
         at: Position,
     ) -> Result<(Value, Node), YamlError> {
         let refuse = |message| YamlError::at(Problem::Value { message }, at);
+        check_plain(text, style, at)?;
         let scalar = resolve::scalar(scalar_tag(tag, style), text, self.schema).map_err(refuse)?;
         let (value, written) = resolve::to_value(scalar, self.schema)
             .map_err(|message| refuse(format!("\"{text}\" cannot be used: {message}")))?;
@@ -467,6 +509,16 @@ fn core_suffix(tag: &EventTag) -> Option<&str> {
         return Some(&tag.suffix);
     }
     tag.handle.is_empty().then(|| tag.suffix.strip_prefix(CORE)).flatten()
+}
+
+/// Block scalars do not go in brackets, where the parser takes their headers for text.
+fn check_plain(text: &str, style: TScalarStyle, at: Position) -> Result<(), YamlError> {
+    if style != TScalarStyle::Plain || !text.starts_with(['|', '>']) {
+        return Ok(());
+    }
+    let message = format!("`{}` cannot start a text in brackets", &text[..1]);
+    let hint = Some("quote it".to_owned());
+    Err(YamlError::at(Problem::Syntax { message, hint }, at))
 }
 
 fn scalar_tag(tag: Option<&EventTag>, style: TScalarStyle) -> Tag {

@@ -10,11 +10,15 @@ use crate::diagnostic::Position;
 /// Each repair reads the text again, so there is a limit to them.
 const MAX_REPAIRS: usize = 100;
 
+/// So many blanks may be inserted altogether.
+const MAX_BLANKS: usize = 1 << 20;
+
 /// The blanks inserted so far, by line, so that positions stay those of the original.
 #[derive(Debug, Default)]
 pub(super) struct Repairs {
     inserted: HashMap<usize, usize>,
     count: usize,
+    blanks: usize,
 }
 
 impl Repairs {
@@ -45,6 +49,12 @@ impl Repairs {
             }
             "comments must be separated from other tokens by whitespace" => insert_blank(text, at),
             "':' must be followed by a valid YAML whitespace" => replace_tabs(text, at),
+            "tabs disallowed within this context (block indentation)" => {
+                super::text::bracket_at(text, open?)?;
+                replace_leading_tabs(text, at)
+            }
+            // Of a quoted scalar.
+            "tab cannot be used as indentation" => replace_leading_tabs(text, at),
             _ => None,
         }
     }
@@ -53,11 +63,13 @@ impl Repairs {
     fn indent_quoted(&mut self, text: &str, at: Position) -> Option<String> {
         let start = offset(text, at)?;
         let end = start + quoted_length(&text[start..])?;
+        // Any block around it begins before the first text of its line.
+        let line = &text[offset(text, Position { line: at.line, column: 1 })?..];
+        let width = 1 + line.chars().take_while(|c| " \t-?:".contains(*c)).count();
         let mut out = text[..start].to_owned();
         for (i, line) in text[start..end].split_inclusive('\n').enumerate() {
             if i > 0 && !line.trim().is_empty() {
-                out.push_str(&" ".repeat(at.column));
-                *self.inserted.entry(at.line + i).or_default() += at.column;
+                out.push_str(&self.indentation(at.line + i, width)?);
             }
             out.push_str(line);
         }
@@ -80,8 +92,18 @@ impl Repairs {
         if self.inserted.contains_key(&at.line) || width == 0 {
             return None;
         }
-        self.inserted.insert(at.line, width);
-        Some(format!("{}{}{}", &text[..start], " ".repeat(width), &text[start..]))
+        let blanks = self.indentation(at.line, width)?;
+        Some(format!("{}{blanks}{}", &text[..start], &text[start..]))
+    }
+
+    /// Blanks to put in front of a line; `None` when it would be too many in all.
+    fn indentation(&mut self, line: usize, width: usize) -> Option<String> {
+        self.blanks += width;
+        if self.blanks > MAX_BLANKS {
+            return None;
+        }
+        *self.inserted.entry(line).or_default() += width;
+        Some(" ".repeat(width))
     }
 }
 
@@ -98,6 +120,14 @@ fn replace_tabs(text: &str, at: Position) -> Option<String> {
     let head = text[..end].trim_end_matches(['\t', ' ']);
     let blanks = " ".repeat(end - head.len());
     head.ends_with(':').then(|| format!("{head}{blanks}{}", &text[end..]))
+}
+
+/// Makes spaces of the tabs that a line begins with.
+fn replace_leading_tabs(text: &str, at: Position) -> Option<String> {
+    let start = offset(text, Position { line: at.line, column: 1 })?;
+    let rest = text[start..].trim_start_matches(['\t', ' ']);
+    let blanks = " ".repeat(text.len() - start - rest.len());
+    Some(format!("{}{blanks}{rest}", &text[..start]))
 }
 
 /// The byte offset of a position.

@@ -136,63 +136,90 @@ fn the_recorded_answers_are_those_of_go() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// The patterns of `deviations.txt`, with whether they hold for manifests only.
-fn deviations() -> Vec<(bool, regex::Regex)> {
+/// The patterns of `deviations.txt`, with what they hold for.
+fn deviations() -> Vec<(String, regex::Regex)> {
     let text = fs::read_to_string(root().join("tests/differential/yaml/deviations.txt")).unwrap();
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines
         .map(|line| {
             let (schema, pattern) = line.split_once(' ').unwrap();
-            (schema == "manifest", regex::Regex::new(pattern).unwrap())
+            (schema.to_owned(), regex::Regex::new(pattern).unwrap())
         })
         .collect()
+}
+
+/// Our manifests as kyaml hands them out: nobody keeps empty objects.
+fn ours_as_written_manifests(text: &[u8]) -> Result<Vec<String>, String> {
+    let manifests = ours_as_manifests(text)?;
+    Ok(manifests.iter().filter(|value| **value != json!({})).map(emit).collect())
+}
+
+/// Go's libraries end silently where they cannot go on, once a document is complete; so a beginning of the text gives theirs.
+fn is_cut_short(text: &[u8], agrees: impl Fn(&[u8]) -> bool) -> bool {
+    (0..text.len()).any(|end| agrees(&text[..end]))
+}
+
+fn config_agrees(text: &[u8], answer: &Answer) -> bool {
+    let same = |text: &[u8]| ours_as_config(text).ok() == answer.config;
+    match (ours_as_config(text), &answer.config) {
+        (Err(_), Some(_)) => is_cut_short(text, same),
+        // Behind the first document, Go looks for where the next one begins.
+        (Ok(_), None) => parse_documents("probe", text, Schema::Config).is_err(),
+        (ours, theirs) => ours.ok() == *theirs,
+    }
+}
+
+fn manifests_agree(text: &[u8], answer: &Answer) -> bool {
+    let same = |text: &[u8]| ours_as_written_manifests(text).ok() == answer.manifest;
+    // What is no mapping is no manifest, whoever says so.
+    let no_manifest = |list: Vec<Value>| list.iter().any(|value| !value.is_object());
+    crashes_kyaml(text)
+        || same(text)
+        || match ours_as_manifests(text) {
+            Ok(list) => no_manifest(list),
+            Err(_) => answer.manifest.is_none() || is_cut_short(text, same),
+        }
 }
 
 #[test]
 fn generated_texts_are_read_as_go_reads_them() {
     let texts = generate::texts();
     let deviations = deviations();
+    let mut used = vec![0; deviations.len()];
     let answers = ask(texts.iter().map(|text| text_question(text)));
-    let (mut problems, mut known, mut report) = (0, 0, String::new());
+    let (mut problems, mut report) = (0, String::new());
     for (text, answer) in texts.iter().zip(&answers) {
-        let shown = text.escape_ascii().to_string();
-        let config = ours_as_config(text);
-        let manifests = ours_as_manifests(text);
-        // Nobody keeps empty objects.
-        let manifests: Result<Vec<Value>, String> =
-            manifests.map(|list| list.into_iter().filter(|value| *value != json!({})).collect());
-        let objects = manifests.as_ref().is_ok_and(|list| list.iter().all(Value::is_object));
-        let manifests_written: Result<Vec<String>, &String> =
-            manifests.as_ref().map(|list| list.iter().map(emit).collect());
-        let config_agrees = config.as_ref().ok() == answer.config.as_ref();
-        // What is no mapping is no manifest, whoever says so.
-        let manifests_agree = crashes_kyaml(text)
-            || (manifests.is_ok() && !objects)
-            || manifests_written.as_ref().ok() == answer.manifest.as_ref();
-        if config_agrees && manifests_agree {
+        let (config, manifests) = (config_agrees(text, answer), manifests_agree(text, answer));
+        if config && manifests {
             continue;
         }
-        let excused = deviations
-            .iter()
-            .any(|(manifest, pattern)| (config_agrees || !manifest) && pattern.is_match(&shown));
-        if excused {
-            known += 1;
+        let shown = text.escape_ascii().to_string();
+        let excuse = deviations.iter().position(|(schema, pattern)| {
+            (schema == "both" || (config && schema == "manifest")) && pattern.is_match(&shown)
+        });
+        if let Some(excuse) = excuse {
+            used[excuse] += 1;
             continue;
         }
         problems += 1;
         writeln!(report, "\"{shown}\"").unwrap();
-        if !config_agrees {
-            let theirs = answer.config.as_ref().ok_or(&answer.error);
-            writeln!(report, "  go       {theirs:?}\n  ours     {config:?}").unwrap();
+        if !config {
+            let (theirs, ours) =
+                (answer.config.as_ref().ok_or(&answer.error), ours_as_config(text));
+            writeln!(report, "  go       {theirs:?}\n  ours     {ours:?}").unwrap();
         }
-        if !manifests_agree {
-            let theirs = &answer.manifest;
-            writeln!(report, "  kyaml    {theirs:?}\n  ours     {manifests_written:?}").unwrap();
+        if !manifests {
+            let (theirs, ours) = (&answer.manifest, ours_as_written_manifests(text));
+            writeln!(report, "  kyaml    {theirs:?}\n  ours     {ours:?}").unwrap();
         }
     }
-    let count = texts.len();
+    let (count, known) = (texts.len(), used.iter().sum::<usize>());
     assert!(report.is_empty(), "{problems} of {count} texts:\n{report}");
-    assert!(count > 3000 && known * 100 < count * 7, "{known} of {count} deviate");
+    let idle =
+        deviations.iter().zip(used).filter(|((schema, _), used)| *used == 0 && schema != "strings");
+    let idle: Vec<&str> = idle.map(|((_, pattern), _)| pattern.as_str()).collect();
+    assert!(idle.is_empty(), "no text differs any more for {idle:?}");
+    assert!(count > 13_000 && known * 100 < count * 5, "{known} of {count} deviate");
 }
 
 /// Emission, read back by Go, gives the same value; and it is what Go writes, byte for byte.

@@ -2,6 +2,7 @@
 
 use super::super::*;
 use crate::diagnostic::{FieldPath, Position};
+use serde_json::json;
 
 fn refused(text: &str) -> String {
     parse_documents("app/vars.yaml", text.as_bytes(), Schema::Config).unwrap_err().to_string()
@@ -46,7 +47,7 @@ fn syntax_errors_say_what_to_do() {
     let messages: Vec<String> = cases.iter().map(|text| refused(text)).collect();
     insta::assert_snapshot!(messages.join("\n"), @r#"
         app/vars.yaml:2:2: invalid YAML: tabs disallowed within this context (block indentation) (indent with spaces: YAML does not allow tabs there)
-        app/vars.yaml:1:3: invalid YAML: a tab is used as indentation (indent with spaces: YAML does not allow tabs there)
+        app/vars.yaml:1:2: invalid YAML: a tab is used as indentation (indent with spaces: YAML does not allow tabs there)
         app/vars.yaml:1:5: invalid YAML: mapping values are not allowed in this context (quote values that contain `: `, and check the indentation)
         app/vars.yaml:1:4: invalid YAML: unexpected character: `@` (quote values that start with `@`, `%` or a backtick)
         app/vars.yaml:1:5: a mapping cannot be a mapping key (quote texts that start with a template expression)
@@ -153,4 +154,33 @@ fn repairs_leave_positions_alone() {
         document.positions.of(&c.child(2).child("x")),
         Some(Position { line: 5, column: 4 })
     );
+}
+
+#[test]
+fn tabs_do_not_indent() {
+    for text in [
+        "a:\n \tb: 1\n",
+        "a:\n \tb\n",
+        "-\ta: 1\n",
+        "a:\n\tb: 1\n",
+        "- - a\n  \t- b\n",
+        "a:\n \t[b]\n",
+    ] {
+        let message = refused(text);
+        assert!(message.contains("indent with spaces"), "{text:?}: {message}");
+    }
+    for (text, value) in [
+        ("a: |\n  all:\n  \tgo build\n", json!({"a": "all:\n\tgo build\n"})),
+        ("a: |\n  \tgo\n", json!({"a": "\tgo\n"})),
+        ("a:\tb\n", json!({"a": "b"})),
+        ("a\t: b\n", json!({"a": "b"})),
+        ("a\tb: c\n", json!({"a\tb": "c"})),
+        ("a:\n  b: [\n\tc,\n\t{d: e}\n\t]\n", json!({"a": {"b": ["c", {"d": "e"}]}})),
+        ("a: {\n\tb: c\n}\n", json!({"a": {"b": "c"}})),
+        ("a: 'b\n\tc'\n", json!({"a": "b c"})),
+        ("a: b\n \tc\n", json!({"a": "b c"})),
+    ] {
+        let read = parse_document("x", text.as_bytes(), Schema::Config).map(|it| it.value);
+        assert_eq!(read, Ok(value), "{text:?}");
+    }
 }

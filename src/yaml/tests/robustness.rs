@@ -138,3 +138,17 @@ fn very_many_documents_are_refused_before_they_are_read() {
     // Only the first one is read here.
     assert_eq!(parse_document("x.yaml", many.as_bytes(), Schema::Config).unwrap().value["a"], 1);
 }
+
+/// Each quoted scalar begins on a line that the one before made longer.
+#[test]
+fn repairs_do_not_grow_with_each_other() {
+    let lines = "a\", \"b\n".repeat(90);
+    let text = format!("k:\n          x: [\"{lines}\"]");
+    let document = parse_document("probe", text.as_bytes(), Schema::Config).unwrap();
+    assert_eq!(document.value["k"]["x"].as_array().unwrap().len(), 91);
+    let wide = format!("{}: [\"{}\"]", "k".repeat(900), "a\n".repeat(100_000));
+    assert!(parse_document("probe", wide.as_bytes(), Schema::Config).is_ok());
+    let wide = format!("k:\n{}x: [\"{}\"]", " ".repeat(900), "a\n".repeat(100_000));
+    let error = parse_document("probe", wide.as_bytes(), Schema::Config).unwrap_err();
+    assert!(error.to_string().contains("indentation in quoted scalar"), "{error}");
+}

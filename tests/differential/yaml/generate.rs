@@ -98,6 +98,98 @@ fn mutated(texts: &[String]) -> Vec<String> {
     out
 }
 
+/// Texts of a few lines each: any content at any indentation, tabs and half-open brackets and quotes among it.
+fn tangled() -> Vec<String> {
+    let indents =
+        ["", "", "  ", "  ", "    ", " ", "\t", " \t", "  \t", "- ", "  - ", "-\t", "- \t"];
+    let contents = [
+        "a: 1",
+        "b: x",
+        "c:",
+        "- d",
+        "-",
+        "- e: 1",
+        "f: - g",
+        "'h': \"i\"",
+        "? j",
+        ": k",
+        "l",
+        "m n",
+        "[o,",
+        "p]",
+        "[q]",
+        "{r: s,",
+        "t: u}",
+        "{v: w}",
+        "&x y",
+        "*x",
+        "z: &x 1",
+        "a: *x",
+        "a: &x",
+        "!!str 5",
+        "b: !!int '7'",
+        "!t",
+        "# c",
+        "d: # c",
+        "'e",
+        "f'",
+        "\"g",
+        "h\"",
+        "i: 'j",
+        "k: \"l",
+        "m: |",
+        "n: >-",
+        "o: |+",
+        "|",
+        "text",
+        "p: q: r",
+        "---",
+        "--- s",
+        "...",
+        "",
+        "",
+        "\t",
+        "t:\tu",
+        "v\t: w",
+        "x:\t- y",
+        "<<: *x",
+        "<<: {z: 1}",
+        "é: 🚀",
+        "a: 2024-01-02",
+        "b: [c, {d: e}]",
+        "f: [",
+        "]",
+        "}",
+        ",",
+        "g: {",
+        "h: yes",
+        "\"i\\tj\"",
+        "k: -",
+        "-\tl",
+        "?\tm",
+        "n: [\to,\tp\t]",
+        "%YAML 1.1",
+        "\u{feff}q: r",
+    ];
+    let mut dice = Dice(0x5851_F42D_4C95_7F2D);
+    (0..6000)
+        .map(|number| {
+            let lines = 2 + dice.below(5);
+            let line_end = if number % 9 == 0 { "\r\n" } else { "\n" };
+            let mut text: String = (0..lines)
+                .map(|_| format!("{}{}{line_end}", dice.pick(&indents), dice.pick(&contents)))
+                .collect();
+            if number % 7 == 0 {
+                text.truncate(text.trim_end().len());
+            }
+            if number % 50 == 0 {
+                text.insert(0, '\u{feff}');
+            }
+            text
+        })
+        .collect()
+}
+
 /// All texts, as bytes because some are not UTF-8.
 pub(crate) fn texts() -> Vec<Vec<u8>> {
     let mut out: Vec<String> = Vec::new();
@@ -128,6 +220,7 @@ pub(crate) fn texts() -> Vec<Vec<u8>> {
         format!("k:\n{}", text.lines().fold(String::new(), |all, line| all + "  " + line + "\n"))
     }));
     out.extend(mutated(&shapes));
+    out.extend(tangled());
     let mut bytes: Vec<Vec<u8>> = out.into_iter().map(String::into_bytes).collect();
     bytes.extend([
         b"a: \xE9\n".to_vec(),
