@@ -192,6 +192,7 @@ impl Environment {
             lines: None,
             near: None,
             trace: Vec::new(),
+            cycle: 0,
         };
         match result {
             Ok(text) if text == "True" => Ok(true),

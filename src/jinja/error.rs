@@ -26,14 +26,29 @@ pub struct JinjaError {
     pub lines: Option<Excerpt>,
     /// A defined name or key that looks like the undefined one.
     pub near: Option<String>,
-    /// Templates and lines through which the failing place was reached, innermost first.
+    /// Templates and lines through which the failing place was reached, innermost first, each once.
     pub trace: Vec<(String, usize)>,
+    /// How many of these places, the failing one included and innermost first, lead back to themselves.
+    pub cycle: usize,
 }
 
 impl JinjaError {
     /// True when the template used more than it may (steps, output, memory or nesting).
     pub fn is_limit(&self) -> bool {
-        matches!(self.kind, LIMIT | "RecursionError" | "MemoryError")
+        matches!(self.kind, LIMIT | RECURSION | "MemoryError")
+    }
+}
+
+impl JinjaError {
+    /// The places that lead back to themselves, in the order of the calls.
+    fn described_cycle(&self) -> Option<String> {
+        let own = (self.template.to_string(), self.position.map_or(1, |position| position.line));
+        let places = std::iter::once(&own).chain(&self.trace).take(self.cycle);
+        let mut places: Vec<String> =
+            places.map(|(template, line)| format!("{template}, line {line}")).collect();
+        places.reverse();
+        let first = places.first()?.clone();
+        Some(format!("again and again: {} → {first}", places.join(" → ")))
     }
 }
 
@@ -64,7 +79,10 @@ impl Describe for JinjaError {
         if let Some(near) = &self.near {
             diagnostic.hints.push(format!("did you mean `{near}`?"));
         }
-        for (template, line) in &self.trace {
+        if let Some(cycle) = self.described_cycle() {
+            diagnostic.causes.push(cycle);
+        }
+        for (template, line) in self.trace.iter().skip(self.cycle.saturating_sub(1)) {
             diagnostic.causes.push(format!("reached from {template}, line {line}"));
         }
         diagnostic
@@ -75,6 +93,8 @@ impl Describe for JinjaError {
 pub(crate) const MADE_TEXT: &str = "<text rendered in ";
 /// Kind of an error raised by our own limits rather than by Python.
 pub(crate) const LIMIT: &str = "LimitExceeded";
+/// Kind of an error raised by nesting without end.
+pub(crate) const RECURSION: &str = "RecursionError";
 /// Internal kind: the evaluation needs a larger stack and is started again on one.
 pub(crate) const NEEDS_STACK: &str = "NeedsStack";
 
@@ -96,7 +116,8 @@ struct Exception {
     message: String,
     pos: Option<Pos>,
     at: Option<Location>,
-    trace: Vec<(String, usize)>,
+    trace: Vec<Location>,
+    cycle: usize,
     /// An undefined name whose neighbours were not looked at yet.
     unknown: Option<Arc<str>>,
     near: Option<String>,
@@ -114,6 +135,7 @@ impl Raise {
             pos: None,
             at: None,
             trace: Vec::new(),
+            cycle: 0,
             unknown: None,
             near: None,
             done: None,
@@ -145,7 +167,7 @@ impl Raise {
     }
 
     pub(crate) fn recursion(message: impl Into<String>) -> Self {
-        Self::new("RecursionError", message)
+        Self::new(RECURSION, message)
     }
 
     /// Says which name is undefined; [`Raise::with_near_names`] looks for one that was meant.
@@ -186,14 +208,31 @@ impl Raise {
 
     /// Names the template that was running; the innermost one stays, outer ones extend the trace.
     pub(crate) fn in_template(mut self, name: &Arc<str>, source: &Arc<str>, start: Pos) -> Self {
-        const TRACE: usize = 8;
+        const TRACE: usize = 16;
         let pos = self.0.pos.take().unwrap_or(start);
-        if self.0.at.is_none() {
-            self.0.at = Some(Location { name: Arc::clone(name), source: Arc::clone(source), pos });
-        } else if self.0.trace.len() < TRACE {
-            self.0.trace.push((name.to_string(), pos.line as usize));
+        let place = Location { name: Arc::clone(name), source: Arc::clone(source), pos };
+        let Some(at) = &self.0.at else {
+            self.0.at = Some(place);
+            return self;
+        };
+        let same = |known: &Location| known.name == place.name && known.pos.line == pos.line;
+        let known = std::iter::once(at).chain(&self.0.trace).position(same);
+        match known {
+            None if self.0.trace.len() < TRACE => self.0.trace.push(place),
+            Some(first) if self.0.cycle == 0 && self.0.kind == RECURSION => self.begin_cycle(first),
+            _ => {}
         }
         self
+    }
+
+    /// The place with index `first` was reached again: it stands for where the limit was met by chance.
+    fn begin_cycle(&mut self, first: usize) {
+        let mut places = self.0.trace.split_off(first.saturating_sub(1));
+        if first > 0 {
+            self.0.at = Some(places.remove(0));
+        }
+        self.0.trace = places;
+        self.0.cycle = self.0.trace.len() + 1;
     }
 
     /// An error that comes from another thread, with the place it already has.
@@ -203,7 +242,7 @@ impl Raise {
     }
 
     pub(crate) fn into_error(self, template: &str) -> JinjaError {
-        let Exception { kind, message, pos, at, trace, near, done, .. } = *self.0;
+        let Exception { kind, message, pos, at, trace, cycle, near, done, .. } = *self.0;
         if let Some(error) = done {
             return *error;
         }
@@ -217,7 +256,8 @@ impl Raise {
             excerpt: Box::default(),
             lines: None,
             near,
-            trace,
+            trace: trace.iter().map(|at| (at.name.to_string(), at.pos.line as usize)).collect(),
+            cycle,
         };
         if let Some(at) = at {
             error.template = Box::from(&*at.name);

@@ -22,21 +22,28 @@ impl Interp<'_> {
     ) -> Res<()> {
         let start = Pos { line: 1, column: 0 };
         let mut template = Arc::clone(template);
-        for _ in 0..MAX_EXTENDS {
+        let mut extended = Vec::new();
+        while extended.len() < MAX_EXTENDS {
             let scope = Scope::root(ctx, &template);
             let result = self.nested(|it| it.exec(&scope, &template.code.body, out));
             Self::leave(result, &template, start)?;
             let name: Arc<str> = PARENT.into();
             match ctx.vars.borrow().get(&name) {
                 Some(Value::Object(object)) if scope.is_silent() => match &**object {
-                    Object::Module(module) => template = Arc::clone(&module.template),
+                    Object::Module(module) => {
+                        extended
+                            .push(std::mem::replace(&mut template, Arc::clone(&module.template)));
+                    }
                     _ => return Ok(()),
                 },
                 _ => return Ok(()),
             }
         }
         let message = "maximum recursion depth exceeded; look for a template that extends itself";
-        Self::leave(Err(Raise::recursion(message)), &template, start)
+        let error = extended.iter().rev().fold(Raise::recursion(message), |error, template| {
+            error.in_template(&template.name, &template.source, start)
+        });
+        Err(error)
     }
 
     pub(super) fn exec_extends(

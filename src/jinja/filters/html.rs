@@ -10,7 +10,7 @@ use crate::jinja::eval::scope::Scope;
 use crate::jinja::kluctl::json;
 use crate::jinja::value::iter::Walk;
 use crate::jinja::value::repr::{str_repr, to_str};
-use crate::jinja::value::{Budget, Value};
+use crate::jinja::value::{Budget, Value, no_attribute};
 
 /// The five characters that HTML gives a meaning.
 pub(crate) fn escape_text(text: &str) -> String {
@@ -114,9 +114,7 @@ fn character(name: &str, [named, decimal, hex]: [bool; 3]) -> Option<char> {
 pub(super) fn xmlattr(it: &mut Interp<'_>, scope: &Rc<Scope>, args: &Bound) -> Res<Value> {
     let Value::Dict(dict) = args.get(0) else {
         args.get(0).require()?;
-        let name = args.get(0).type_name();
-        let message = format!("'{name}' object has no attribute 'items'");
-        return Err(Raise::new("AttributeError", message));
+        return Err(no_attribute(args.get(0), "items"));
     };
     let mut parts = Vec::new();
     for (key, value) in dict.pairs() {

@@ -62,7 +62,6 @@ pub(super) fn abs(_it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) -> Res
 
 pub(super) fn round(it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) -> Res<Value> {
     let value = args.get(0);
-    let precision = if args.optional(1).is_some() { args.int(1, 0)? } else { 0 };
     let method = args.given(2).map_or(Some("common"), |method| method.as_str().map(|text| &**text));
     let Some(method) = method.filter(|method| matches!(*method, "common" | "ceil" | "floor"))
     else {
@@ -80,6 +79,7 @@ pub(super) fn round(it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) -> Re
         }
         return Err(Raise::type_error(format!("type {name} doesn't define __round__ method")));
     };
+    let precision = if args.optional(1).is_some() { args.int(1, 0)? } else { 0 };
     if method == "common" {
         return Ok(match number {
             Num::Float(float) => Value::Float(round_float(float, precision)),

@@ -9,8 +9,8 @@ use crate::jinja::args::{Args, Bound};
 use crate::jinja::error::{Raise, Res};
 use crate::jinja::eval::Interp;
 use crate::jinja::eval::scope::Scope;
-use crate::jinja::value::Value;
 use crate::jinja::value::repr::{repr, str_repr};
+use crate::jinja::value::{Key, Value};
 
 pub(super) fn default(_it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) -> Res<Value> {
     let value = args.get(0);
@@ -37,7 +37,8 @@ fn callable_name(
     {
         return Ok(Arc::clone(text));
     }
-    name.require()?;
+    // It is looked up in a dict.
+    Key::new(name)?;
     Err(Raise::runtime(format!("No {kind} named {}.", repr(name, &it.budget)?)))
 }
 

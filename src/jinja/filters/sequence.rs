@@ -2,16 +2,19 @@
 
 use std::rc::Rc;
 
+use num_traits::ToPrimitive;
+
 use super::attribute::Getter;
 use super::html::escape_value;
 use crate::jinja::args::Bound;
-use crate::jinja::ast::BinaryOp;
+use crate::jinja::ast::{BinaryOp, CompareOp};
 use crate::jinja::error::{Raise, Res};
 use crate::jinja::eval::Interp;
 use crate::jinja::eval::scope::Scope;
 use crate::jinja::value::iter::Walk;
+use crate::jinja::value::number::Num;
 use crate::jinja::value::repr::to_str;
-use crate::jinja::value::{Iter, Value, View, ops};
+use crate::jinja::value::{Iter, Value, View, compare, ops};
 
 /// All elements of a value.
 pub(crate) fn collect(it: &Interp<'_>, value: &Value) -> Res<Vec<Value>> {
@@ -163,17 +166,25 @@ pub(super) fn sum(it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) -> Res<
 }
 
 pub(super) fn batch(it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) -> Res<Value> {
-    let count = args.int(1, 0)?;
+    let items = collect(it, args.get(0))?;
+    // The count is only ever compared: with what is no number, all is one row.
+    let wanted = args.get(1);
+    if !items.is_empty() {
+        wanted.require()?;
+    }
+    let count = Num::of(wanted).map_or(Ok(f64::NAN), |count| count.to_f64())?;
     let mut rows: Vec<Value> = Vec::new();
     let mut row: Vec<Value> = Vec::new();
-    for item in collect(it, args.get(0))? {
-        if i64::try_from(row.len()).unwrap_or(i64::MAX) == count {
+    for item in items {
+        if row.len().to_f64() == Some(count) {
             rows.push(Value::list(std::mem::take(&mut row)));
         }
         row.push(item);
     }
     if !row.is_empty() {
-        if let (Some(fill), Ok(count)) = (args.optional(2), usize::try_from(count)) {
+        if let Some(fill) = args.optional(2) {
+            compare::order(CompareOp::Lt, &Value::len_of(row.len()), wanted, &it.budget)?;
+            let count = count.ceil().to_usize().unwrap_or(0);
             it.budget.elements(count)?;
             row.resize(count.max(row.len()), fill.clone());
         }
@@ -184,6 +195,11 @@ pub(super) fn batch(it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) -> Re
 
 pub(super) fn slice(it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) -> Res<Value> {
     let items = collect(it, args.get(0))?;
+    let wanted = args.get(1);
+    if Num::of(wanted).is_none() {
+        wanted.require()?;
+        return Err(ops::unsupported(BinaryOp::FloorDiv, &Value::Int(0), wanted));
+    }
     let slices = args.int(1, 1)?;
     if slices == 0 {
         return Err(Raise::new("ZeroDivisionError", "integer division or modulo by zero"));

@@ -10,7 +10,7 @@ use crate::jinja::ast::CompareOp;
 use crate::jinja::error::{Raise, Res};
 use crate::jinja::eval::Interp;
 use crate::jinja::eval::scope::Scope;
-use crate::jinja::value::{Key, Tuple, Value, compare};
+use crate::jinja::value::{Key, Tuple, Value, compare, no_attribute};
 
 pub(super) fn sort(it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) -> Res<Value> {
     let (reverse, case_sensitive) = (args.flag(1)?, args.flag(2)?);
@@ -41,11 +41,7 @@ pub(super) fn dictsort(it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) ->
     let case_sensitive = args.flag(1)?;
     let Value::Dict(dict) = args.get(0) else {
         args.get(0).require()?;
-        let name = args.get(0).type_name();
-        return Err(Raise::new(
-            "AttributeError",
-            format!("'{name}' object has no attribute 'items'"),
-        ));
+        return Err(no_attribute(args.get(0), "items"));
     };
     let keyed = dict
         .pairs()

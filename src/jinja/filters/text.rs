@@ -4,13 +4,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::jinja::args::Bound;
+use crate::jinja::ast::{BinaryOp, CompareOp};
 use crate::jinja::error::{Raise, Res};
 use crate::jinja::eval::Interp;
 use crate::jinja::eval::scope::Scope;
 use crate::jinja::methods::{percent, text as methods};
 use crate::jinja::value::index::wrap;
 use crate::jinja::value::repr::to_str;
-use crate::jinja::value::{Dict, Value, char_count};
+use crate::jinja::value::{Dict, Value, char_count, compare, no_attribute, ops};
 
 /// `str(value)`, which leaves safe strings safe.
 pub(super) fn soft_str(it: &Interp<'_>, value: &Value) -> Res<Value> {
@@ -104,22 +105,27 @@ pub(super) fn replace(it: &mut Interp<'_>, scope: &Rc<Scope>, args: &Bound) -> R
 
 pub(super) fn indent(it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) -> Res<Value> {
     let value = args.get(0);
-    let indention: Arc<str> = if let Some(text) = args.given(1).and_then(Value::as_str) {
+    let width = args.given(1).unwrap_or(&Value::Int(4));
+    let indention: Arc<str> = if let Some(text) = width.as_str() {
         Arc::clone(text)
     } else {
-        let width = usize::try_from(args.int(1, 4)?).unwrap_or(0);
-        it.budget.bytes(width)?;
-        " ".repeat(width).into()
+        let blanks = ops::binary(BinaryOp::Mul, &Value::str(" "), width, &it.budget)?;
+        to_str(&blanks, &it.budget)?
     };
     let (first, blank) = (args.flag(2)?, args.flag(3)?);
     let Some(text) = value.as_str() else {
         value.require()?;
         let name = value.type_name();
-        return Err(if matches!(value, Value::List(_)) {
-            Raise::new("AttributeError", "'list' object has no attribute 'splitlines'")
-        } else {
-            let message = format!("unsupported operand type(s) for +=: '{name}' and 'str'");
-            Raise::type_error(message)
+        return Err(match value {
+            Value::List(_) => no_attribute(value, "splitlines"),
+            Value::Tuple(_) | Value::Bytes(_) => {
+                let text = Value::str("\n");
+                ops::add(value, &text, &it.budget).err().unwrap_or_else(|| no_attribute(value, ""))
+            }
+            _ => {
+                let message = format!("unsupported operand type(s) for +=: '{name}' and 'str'");
+                Raise::type_error(message)
+            }
         });
     };
     let text = format!("{text}\n");
@@ -143,7 +149,7 @@ pub(super) fn indent(it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) -> R
 
 pub(super) fn truncate(it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) -> Res<Value> {
     let value = args.get(0);
-    let length = args.int(1, 255)?;
+    let wanted = args.given(1).unwrap_or(&Value::Int(255));
     let kill_words = args.flag(2)?;
     let end = match args.given(3) {
         Some(end) => to_str(end, &it.budget)?,
@@ -152,9 +158,11 @@ pub(super) fn truncate(it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) ->
     let leeway = if args.optional(4).is_some() { args.int(4, 5)? } else { 5 };
     let end_length = i64::try_from(char_count(&end)).unwrap_or(i64::MAX);
     let assertion = |message: String| Err(Raise::new("AssertionError", message));
-    if length < end_length {
-        return assertion(format!("expected length >= {end_length}, got {length}"));
+    if !compare::order(CompareOp::Ge, wanted, &Value::Int(end_length), &it.budget)? {
+        let wanted = to_str(wanted, &it.budget)?;
+        return assertion(format!("expected length >= {end_length}, got {wanted}"));
     }
+    let length = args.int(1, 255)?;
     if leeway < 0 {
         return assertion(format!("expected leeway >= 0, got {leeway}"));
     }

@@ -8,7 +8,7 @@ use crate::jinja::eval::Interp;
 use crate::jinja::eval::scope::Scope;
 use crate::jinja::methods::text::split_lines;
 use crate::jinja::value::repr::to_str;
-use crate::jinja::value::{Value, char_count};
+use crate::jinja::value::{Value, char_count, no_attribute};
 
 /// Whether words may be broken.
 #[derive(Debug, Clone, Copy)]
@@ -128,9 +128,7 @@ pub(super) fn wordwrap(it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) ->
     let value = args.get(0);
     value.require()?;
     let Some(text) = value.as_str() else {
-        let name = value.type_name();
-        let message = format!("'{name}' object has no attribute 'splitlines'");
-        return Err(Raise::new("AttributeError", message));
+        return Err(no_attribute(value, "splitlines"));
     };
     let width = args.int(1, 79)?;
     let Some(width) = usize::try_from(width).ok().filter(|width| *width > 0) else {

@@ -12,7 +12,7 @@ use crate::jinja::error::{Raise, Res};
 use crate::jinja::eval::Interp;
 use crate::jinja::eval::scope::Scope;
 use crate::jinja::methods::hex;
-use crate::jinja::value::Value;
+use crate::jinja::value::{Value, no_attribute};
 
 /// The text of an argument that must be a string.
 fn text<'a>(value: &'a Value, method: &str) -> Res<&'a str> {
@@ -20,9 +20,7 @@ fn text<'a>(value: &'a Value, method: &str) -> Res<&'a str> {
         Ok(text)
     } else {
         value.require()?;
-        let name = value.type_name();
-        let message = format!("'{name}' object has no attribute '{method}'");
-        Err(Raise::new("AttributeError", message))
+        Err(no_attribute(value, method))
     }
 }
 

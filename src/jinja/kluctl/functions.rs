@@ -13,9 +13,10 @@ use crate::jinja::error::{MADE_TEXT, Raise, Res};
 use crate::jinja::eval::Interp;
 use crate::jinja::eval::scope::{Layer, Names, Scope};
 use crate::jinja::filters::wrap;
+use crate::jinja::value::iter::Walk;
 use crate::jinja::value::ops::deep_copy;
 use crate::jinja::value::repr::to_str;
-use crate::jinja::value::{Dict, DictRef, Value};
+use crate::jinja::value::{Dict, DictRef, Value, no_attribute};
 
 /// Set while a file is hashed, so that it may contain its own hash.
 const HASHING: &str = "__calc_sha256__";
@@ -177,10 +178,17 @@ fn mapping(value: &Value) -> Res<DictRef> {
         Value::None => Ok(Rc::new(Dict::from_pairs([]))),
         other => {
             other.require()?;
-            let name = other.type_name();
-            Err(Raise::new("AttributeError", format!("'{name}' object has no attribute 'items'")))
+            Err(no_attribute(other, "items"))
         }
     }
+}
+
+/// The mapping whose keys are walked over.
+fn newer(value: &Value) -> Res<DictRef> {
+    if !matches!(value, Value::Dict(_) | Value::None) {
+        Walk::new(value)?;
+    }
+    mapping(value)
 }
 
 pub(crate) fn merge_dict(it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) -> Res<Value> {
@@ -190,12 +198,12 @@ pub(crate) fn merge_dict(it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) 
     } else {
         mapping(args.get(0))?
     };
-    merge(it, &target, &mapping(args.get(1))?, 0)?;
+    merge(it, &target, &newer(args.get(1))?, 0)?;
     Ok(Value::Dict(target))
 }
 
 pub(crate) fn update_dict(it: &mut Interp<'_>, _scope: &Rc<Scope>, args: &Bound) -> Res<Value> {
-    merge(it, &mapping(args.get(0))?, &mapping(args.get(1))?, 0)?;
+    merge(it, &mapping(args.get(0))?, &newer(args.get(1))?, 0)?;
     Ok(Value::str(""))
 }
 

@@ -112,6 +112,17 @@ impl Spec {
         )))
     }
 
+    /// Only texts and numbers have specifications.
+    pub(super) fn check_type(value: &Value) -> Res<()> {
+        if value.as_str().is_some() || Num::of(value).is_some() {
+            return Ok(());
+        }
+        value.require()?;
+        let name = value.type_name();
+        let message = format!("unsupported format string passed to {name}.__format__");
+        Err(Raise::type_error(message))
+    }
+
     /// `format(value, spec)`.
     pub(super) fn apply(&self, value: &Value, budget: &Budget) -> Res<String> {
         budget.bytes(self.width.max(self.precision.unwrap_or(0)))?;
@@ -123,13 +134,7 @@ impl Spec {
                     None => Ok(String::new()),
                 }
             }
-            other => {
-                other.require()?;
-                let name = other.type_name();
-                Err(Raise::type_error(format!(
-                    "unsupported format string passed to {name}.__format__"
-                )))
-            }
+            other => Self::check_type(other).map(|()| String::new()),
         }
     }
 

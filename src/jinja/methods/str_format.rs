@@ -100,6 +100,7 @@ impl Fields {
             };
             return Ok(text.to_string());
         }
+        Spec::check_type(&value)?;
         Spec::parse(&spec, value.type_name())?.apply(&value, &it.budget)
     }
 

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::{options, with_files};
+use crate::diagnostic::Describe;
 use crate::jinja::{Environment, NoFiles, Options, Vars};
 
 /// Renders on a thread with the small stack that library code gets from others.
@@ -47,6 +48,44 @@ fn endless_recursion_is_an_error_that_says_so() {
     ] {
         assert_limited(text);
     }
+}
+
+#[test]
+fn what_leads_back_to_itself_is_told_once() {
+    let causes = |files: &[(&'static str, &'static str)], text: &str| {
+        let error = with_files(files).render("cm.yaml", text, &Vars::default()).unwrap_err();
+        let diagnostic = error.describe();
+        let at = diagnostic.at.unwrap().to_string();
+        (at, diagnostic.causes)
+    };
+    let files = [
+        ("a.j2", "a\n{% include 'b.j2' %}"),
+        ("b.j2", "{% macro m() %}\n{% include 'a.j2' %}\n{% endmacro %}\n\n{{ m() }}"),
+    ];
+    let (at, found) = causes(&files, "x\n\n{% include 'a.j2' %}");
+    let cycle = ["a.j2, line 2", "b.j2, line 5", "b.j2, line 2"];
+    let start =
+        cycle.iter().position(|place| at.starts_with(&place.replace(", line ", ":"))).unwrap();
+    let around =
+        |from: usize| (0..=3).map(|i| cycle[(from + i) % 3]).collect::<Vec<_>>().join(" → ");
+    assert_eq!(found[0], format!("again and again: {}", around(start + 1)), "{at}");
+    assert_eq!(found[1..], ["reached from cm.yaml, line 3"]);
+
+    let (at, found) = causes(&[("a.j2", "\n{% include 'a.j2' %}")], "{% include 'a.j2' %}");
+    assert!(at.starts_with("a.j2:2:"), "{at}");
+    let expected = ["again and again: a.j2, line 2 → a.j2, line 2", "reached from cm.yaml, line 1"];
+    assert_eq!(found, expected);
+
+    let files = [("a.j2", "{% extends 'b.j2' %}"), ("b.j2", "{% extends 'a.j2' %}")];
+    let (_, found) = causes(&files, "{% extends 'a.j2' %}");
+    assert!(found[0].contains("a.j2, line 1 → b.j2, line 1"), "{found:?}");
+
+    let text = "{% macro f() %}\n{{ f() }}{% endmacro %}\n{{ f() }}";
+    let (at, found) = causes(&[], text);
+    assert!(at.starts_with("cm.yaml:2:"), "{at}");
+    let expected =
+        ["again and again: cm.yaml, line 2 → cm.yaml, line 2", "reached from cm.yaml, line 3"];
+    assert_eq!(found, expected);
 }
 
 #[test]

@@ -137,6 +137,21 @@ impl Undefined {
     }
 }
 
+/// Python's error for an attribute that a value does not have.
+pub(crate) fn no_attribute(value: &Value, name: &str) -> Raise {
+    let message = match value {
+        Value::Namespace(_) => name.to_owned(),
+        Value::Object(object) => match &**object {
+            Object::Function(function) if function.is_type => {
+                format!("type object '{}' has no attribute '{name}'", function.name)
+            }
+            _ => format!("'{}' object has no attribute '{name}'", value.type_name()),
+        },
+        _ => format!("'{}' object has no attribute '{name}'", value.type_name()),
+    };
+    Raise::new("AttributeError", message)
+}
+
 impl Value {
     pub(crate) fn str(text: impl Into<Arc<str>>) -> Self {
         Value::Str(text.into())

@@ -23,7 +23,7 @@ fn symbol(op: BinaryOp) -> &'static str {
     }
 }
 
-fn unsupported(op: BinaryOp, left: &Value, right: &Value) -> Raise {
+pub(crate) fn unsupported(op: BinaryOp, left: &Value, right: &Value) -> Raise {
     Raise::type_error(format!(
         "unsupported operand type(s) for {}: '{}' and '{}'",
         symbol(op),
@@ -38,6 +38,10 @@ pub(crate) fn binary(op: BinaryOp, left: &Value, right: &Value, budget: &Budget)
     }
     if let (BinaryOp::Mod, Some(_)) = (op, left.as_str()) {
         return percent::format(left, right, budget);
+    }
+    if let (BinaryOp::Mod, Value::Bytes(_), false) = (op, left, is_subscriptable(right)) {
+        right.require()?;
+        return Err(Raise::type_error("not all arguments converted during bytes formatting"));
     }
     for side in [left, right] {
         if let Value::Undefined(undefined) = side {
@@ -94,8 +98,17 @@ pub(crate) fn add(left: &Value, right: &Value, budget: &Budget) -> Res<Value> {
             budget.bytes(a.len() + b.len())?;
             Value::Bytes(a.iter().chain(b.iter()).copied().collect())
         }
+        (Value::Bytes(_), _) => {
+            let message = format!("can't concat {} to bytes", right.type_name());
+            return Err(Raise::type_error(message));
+        }
         _ => return Err(unsupported(BinaryOp::Add, left, right)),
     })
+}
+
+/// What `%` takes as a mapping of names, and so never has too much of.
+fn is_subscriptable(value: &Value) -> bool {
+    matches!(value, Value::Dict(_) | Value::List(_) | Value::Range(_))
 }
 
 fn multiply(left: &Value, right: &Value, budget: &Budget) -> Res<Value> {
@@ -112,7 +125,13 @@ fn multiply(left: &Value, right: &Value, budget: &Budget) -> Res<Value> {
     };
     let Some(times) = times.as_index() else {
         let name = times.type_name();
-        let message = format!("can't multiply sequence by non-int of type '{name}'");
+        let message = match (left, right) {
+            // Safe texts have an operator of their own.
+            (Value::Markup(_), other) | (other, Value::Markup(_)) => {
+                format!("'{}' object cannot be interpreted as an integer", other.type_name())
+            }
+            _ => format!("can't multiply sequence by non-int of type '{name}'"),
+        };
         return Err(Raise::type_error(message));
     };
     if matches!(left, Value::Big(_)) || matches!(right, Value::Big(_)) {
