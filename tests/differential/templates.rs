@@ -3,8 +3,8 @@
 //! `hack/jinja-probes/record --all` makes the probes and their results with the real packages, which it installs into a cache
 //! when they are missing; without them the test fails. Of the generated probes every fourth is taken, or every Nth with
 //! `JINJA_PROBES_EVERY`. `JINJA_PROBES` may name a file with the recorder's output instead. Output, kind of
-//! error, message, file and line must be equal, except where `jinja/deviations.txt` says why not, and except for the words
-//! of at most three in a hundred, which misuse Python's own types.
+//! error, message, file and line must be equal, except where `jinja/deviations.txt` says why not, where ours is clearer on
+//! purpose, and except for the words of at most one in two hundred, which misuse Python's own types.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -126,6 +126,37 @@ fn places_agree(theirs: &Recorded, ours: &Recorded) -> bool {
     theirs.line.is_none() || (theirs.line == ours.line && theirs.file == ours.file)
 }
 
+/// Why ours refuses a template, and in which words, on purpose.
+fn clearer(theirs: &Recorded, ours: &Recorded) -> Option<&'static str> {
+    // Jinja2 does not look into what nobody reads.
+    if theirs.output.as_deref() == Some("<generator object>") && ours.error.is_some() {
+        return Some("filter that nobody reads");
+    }
+    let (kind, own_kind) = (theirs.error.as_deref()?, ours.error.as_deref()?);
+    let (message, own_message) = (theirs.message.as_deref()?, ours.message.as_deref()?);
+    if kind.starts_with("Template") {
+        return None;
+    }
+    // What Jinja2 fails to compile, because it computes constants too early or names a variable twice, has no line.
+    if theirs.line.is_none() {
+        return Some("compiled by Python");
+    }
+    let of_yaml =
+        ["ScannerError", "ParserError", "ComposerError", "ConstructorError", "ReaderError"];
+    let reason = match own_kind {
+        "UndefinedError" if kind != own_kind || message.ends_with("Undefined") => {
+            "undefined value named"
+        }
+        "ConstructorError" if of_yaml.contains(&kind) => "place in YAML in one line",
+        _ if own_message.starts_with("a path must be a string") => "path of another type",
+        _ if [message, own_message].iter().all(|it| it.starts_with("Invalid json path")) => {
+            "JSON path"
+        }
+        _ => return None,
+    };
+    places_agree(theirs, ours).then_some(reason)
+}
+
 /// Whether both refuse the template in the same line, only in other words than Python has for the misuse of one of its own
 /// types or functions. Jinja2's own errors, and undefined values, are not among these.
 fn refused_in_other_words(probe: &Probe, ours: &Recorded) -> bool {
@@ -136,10 +167,8 @@ fn refused_in_other_words(probe: &Probe, ours: &Recorded) -> bool {
     // The code that Jinja2 makes for `with` belongs to the line of the statement before it.
     let line_of_with = probe.template.contains(" with ")
         && theirs == &Recorded { line: theirs.line, ..ours.clone() };
-    // What Jinja2 fails to compile, because it computes constants too early or names a variable twice, has no line.
-    let while_compiling = theirs.line.is_none() && !kind.starts_with("Template");
     let of_python = !kind.starts_with("Template") && (kind != "UndefinedError" || own_kind == kind);
-    line_of_with || while_compiling || (of_python && places_agree(theirs, ours))
+    line_of_with || (of_python && places_agree(theirs, ours))
 }
 
 #[test]
@@ -152,16 +181,13 @@ fn templates_give_what_python_gives() {
     let vars = Vars::new(&serde_json::from_str(&context).unwrap());
     let options = Options::new(jiff::Timestamp::UNIX_EPOCH);
     let deviations = fs::read_to_string(data().join("deviations.txt")).unwrap();
-    let (patterns, deviations): (Vec<&str>, Vec<&str>) =
-        deviations.lines().partition(|line| line.starts_with("~ "));
-    let deviations: BTreeSet<&str> = deviations.into_iter().collect();
-    let patterns: Vec<regex::Regex> =
-        patterns.iter().map(|line| regex::Regex::new(&line[2..]).unwrap()).collect();
+    let deviations: BTreeSet<&str> = deviations.lines().collect();
     let written = fs::read_to_string(data().join("results.json")).unwrap();
     let written: BTreeMap<String, Recorded> = serde_json::from_str(&written).unwrap();
 
-    let (mut count, mut seen, mut problems, mut other_words) = (0, 0, 0, 0);
-    let mut report = String::new();
+    let (mut count, mut seen, mut problems) = (0, 0, 0);
+    let (mut report, mut other_words) = (String::new(), Vec::new());
+    let mut on_purpose: BTreeMap<&str, usize> = BTreeMap::new();
     for line in lines {
         let probe: Probe = serde_json::from_str(line).unwrap();
         count += 1;
@@ -177,13 +203,17 @@ fn templates_give_what_python_gives() {
         let ours = ours(&probe, &vars, &options);
         let is_written = written.contains_key(&probe.name);
         let mut agree = agree(theirs, &ours, same_python);
-        if !agree && !is_written && refused_in_other_words(&probe, &ours) {
-            other_words += 1;
+        if let (false, false, Some(reason)) = (agree, is_written, clearer(theirs, &ours)) {
+            *on_purpose.entry(reason).or_insert(0) += 1;
             agree = true;
         }
-        // A pattern covers families of probes, of which some agree.
-        let covered = patterns.iter().any(|pattern| pattern.is_match(&probe.name));
-        if agree == deviations.contains(probe.name.as_str()) && (agree || !covered) {
+        let named = deviations.contains(probe.name.as_str());
+        if !agree && !named && !is_written && refused_in_other_words(&probe, &ours) {
+            let name = &probe.name;
+            other_words.push(format!("{name}\n  python {theirs:?}\n  ours   {ours:?}\n"));
+            continue;
+        }
+        if agree == named && (same_python || !named) {
             problems += 1;
             let template = &probe.template;
             writeln!(
@@ -197,6 +227,10 @@ fn templates_give_what_python_gives() {
     assert_eq!(seen, written.len(), "results.json has probes that are gone: record them again");
     assert!(report.is_empty(), "{problems} of {count} probes:\n{report}");
     assert!(count > 5000, "only {count} probes");
-    let allowed = count * 3 / 100;
-    assert!(other_words < allowed, "{other_words} of {count} are refused in other words");
+    let words = other_words.len();
+    let list = other_words.concat();
+    assert!(words * 200 < count, "{words} of {count} are refused in other words:\n{list}");
+    let clearer: usize = on_purpose.values().sum();
+    assert!(clearer * 40 < count, "of {count}, {on_purpose:?}");
+    println!("{count} probes: {clearer} differ on purpose {on_purpose:?}, {words} in words");
 }

@@ -219,6 +219,7 @@ fn generated_texts_are_read_as_go_reads_them() {
         deviations.iter().zip(used).filter(|((schema, _), used)| *used == 0 && schema != "strings");
     let idle: Vec<&str> = idle.map(|((_, pattern), _)| pattern.as_str()).collect();
     assert!(idle.is_empty(), "no text differs any more for {idle:?}");
+    println!("{count} texts, {known} differ");
     assert!(count > 13_000 && known * 100 < count * 5, "{known} of {count} deviate");
 }
 
@@ -253,7 +254,8 @@ fn what_is_written_is_what_go_writes_and_reads() {
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
-    assert!(values.len() > 3000);
+    assert!(values.len() > 10_000);
+    println!("{} values", values.len());
 }
 
 /// As a map of strings, for fields that take any scalar.

@@ -221,6 +221,12 @@ fn apply(step: &Step, node: &Node, out: &mut Vec<Node>, budget: &Budget, depth: 
             let item = usize::try_from(at).ok().and_then(|at| list.get(at));
             out.extend(item.map(Node::Value));
         }
+        (Step::Index(index), Node::Value(Value::Str(text) | Value::Markup(text))) => {
+            let len = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
+            let at = if *index < 0 { index + len } else { *index };
+            let char = usize::try_from(at).ok().and_then(|at| text.chars().nth(at));
+            out.extend(char.map(|char| Node::Value(Value::str(char.to_string()))));
+        }
         (Step::Slice(start, stop, step), Node::Value(value)) => {
             let bound = |bound: &Option<i64>| bound.map_or(Value::None, Value::Int);
             let items = match value {

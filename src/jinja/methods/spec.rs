@@ -244,7 +244,8 @@ impl Spec {
     fn group(&self, digits: &str, head: usize) -> String {
         let Some(separator) = self.grouping else { return digits.to_owned() };
         let size = if matches!(self.kind, Some('b' | 'o' | 'x' | 'X')) { 4 } else { 3 };
-        let end = digits.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(digits.len());
+        let radix = if matches!(self.kind, Some('x' | 'X')) { 16 } else { 10 };
+        let end = digits.find(|c: char| !c.is_digit(radix)).unwrap_or(digits.len());
         let (whole, rest) = digits.split_at(end);
         let grouped = |whole: &str| {
             let mut out = String::new();

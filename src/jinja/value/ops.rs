@@ -223,6 +223,11 @@ pub(crate) fn contains(container: &Value, needle: &Value, budget: &Budget) -> Re
         Value::Dict(dict) | Value::View(super::View::Keys, dict) => {
             Ok(dict.contains(&Key::new(needle)?))
         }
+        Value::Bytes(bytes) if matches!(needle, Value::Bytes(_)) => {
+            let Value::Bytes(part) = needle else { return Ok(false) };
+            budget.spend(bytes.len() as u64 / 64)?;
+            Ok(part.is_empty() || bytes.windows(part.len()).any(|window| *window == **part))
+        }
         Value::Bytes(_) if !matches!(needle, Value::Int(_) | Value::Bool(_) | Value::Bytes(_)) => {
             needle.require()?;
             let name = needle.type_name();
