@@ -29,6 +29,10 @@ pub(crate) fn record_target(status: &mut KluctlDeploymentStatus, facts: &Facts) 
             footprint = union(&footprint, &last.footprint);
         } else {
             status.former_targets.push(last);
+            // What was deployed there is no record of what is here, should this controller be killed before it is.
+            if let Some(result) = &mut status.last_deploy_result {
+                result.objects_hash = None;
+            }
         }
     }
     // Back where it was before: what is there is the present target's again.

@@ -1,39 +1,34 @@
 //! Watches on the objects that wake deployments. Each runs on its own, restarts by itself with growing delays, and keeps
 //! nothing but what [`State`] needs. A kind that is dropped in the version that is watched is looked for anew.
 
-use std::{collections::BTreeSet, future::Future, sync::Arc, time::Duration};
+mod seen;
+mod trouble;
+
+use std::{collections::BTreeSet, future::Future, sync::Arc};
 
 use futures::StreamExt;
 use kube::{
     Api, Client, Resource, ResourceExt,
-    api::{ApiResource, DynamicObject},
-    core::{DynamicResourceScope, PartialObjectMeta},
+    api::ApiResource,
+    core::DynamicResourceScope,
     runtime::{
         WatchStreamExt,
         watcher::{self, Event, watcher},
     },
 };
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    metrics::Metrics,
-    ownership::{Bid, GITOPS_GROUP},
-    persist,
-    state::State,
-    triggers::{Entry, SourceKey},
+use self::{
+    seen::{Deployments, Foreign, OwnClaims, Secrets, Seen, Sources},
+    trouble::{End, Trouble},
 };
+use super::{metrics::Metrics, ownership::GITOPS_GROUP, persist, state::State};
 use crate::{
-    api::{FluxSource, GROUP, KIND, NamespacedName, SOURCE_GROUP, SourceKind},
+    api::{KIND, NamespacedName, SOURCE_GROUP, SourceKind},
     cluster::{ApiKind, Cluster},
 };
-
-/// The first and the longest pause before a kind is looked for again that was not served or not to be seen. It doubles.
-const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_mins(1)];
-/// How long a watch is content with one namespace, before all of them are tried again.
-const WIDER: Duration = Duration::from_mins(10);
 
 /// What the watches see, and where they report it.
 #[derive(Clone)]
@@ -54,16 +49,6 @@ pub(crate) struct Watches {
 
 /// How far a watch has come.
 pub(crate) type Listed = watch::Receiver<bool>;
-
-/// What a watch does with what it sees.
-trait Seen<K> {
-    /// All keys that are known, to find out what went while nobody watched.
-    fn known(&self) -> BTreeSet<NamespacedName>;
-    /// An object was listed, added or changed.
-    fn seen(&self, key: &NamespacedName, object: K);
-    /// An object is gone.
-    fn gone(&self, key: &NamespacedName);
-}
 
 /// A kind to be watched.
 #[derive(Clone)]
@@ -250,107 +235,6 @@ impl Watches {
     }
 }
 
-/// Why a watch ended.
-#[derive(Debug)]
-enum End {
-    /// The kind is not served (any more) in the version that was watched. `true` when it had been.
-    Dropped(bool),
-    /// The rights are missing. `true` when they had been there.
-    Forbidden(bool),
-    /// The cluster does not serve the kind in any version.
-    NotServed,
-    /// Which kinds the cluster serves could not be read.
-    Unknown(String),
-    /// It is time to look further.
-    Due,
-}
-
-/// What stood in the way of a watch, and what follows from it.
-struct Trouble<'a> {
-    what: String,
-    wanted: &'a Wanted,
-    /// Before the next attempt.
-    pause: Duration,
-    /// Refusals in a row.
-    refusals: u32,
-    /// Whether all namespaces are out of reach.
-    is_narrow: bool,
-    /// Whether the log tells of it already.
-    is_told: bool,
-}
-
-impl<'a> Trouble<'a> {
-    fn new(wanted: &'a Wanted) -> Self {
-        let what = wanted.title();
-        Self { what, wanted, pause: PAUSES[0], refusals: 0, is_narrow: false, is_told: false }
-    }
-
-    /// The namespace to watch.
-    fn namespace(&self) -> Option<&str> {
-        let fallback = self.wanted.fallback.as_ref().filter(|_| self.is_narrow);
-        self.wanted.namespace.as_ref().or(fallback).map(String::as_str)
-    }
-
-    /// How long to watch, at most.
-    fn patience(&self) -> Duration {
-        if self.is_narrow { WIDER } else { Duration::MAX }
-    }
-
-    /// Takes notice of why a watch ended. Returns whether nothing more is to be expected from waiting for it.
-    fn note(&mut self, end: &End) -> bool {
-        let Self { what, wanted, .. } = self;
-        let worked = matches!(end, End::Dropped(true) | End::Forbidden(true) | End::Due);
-        let was_told = std::mem::replace(&mut self.is_told, true);
-        let is_news = !was_told || (worked && !matches!(end, End::Due));
-        self.pause = if worked { PAUSES[0] } else { (self.pause * 2).min(PAUSES[1]) };
-        self.refusals = if matches!(end, End::Forbidden(_)) { self.refusals + 1 } else { 0 };
-        match end {
-            End::Dropped(true) => {
-                tracing::info!(
-                    what,
-                    "the watched version is no longer served, looking for another"
-                );
-                self.is_told = false;
-            }
-            End::Dropped(false) if is_news => {
-                tracing::warn!(what, "the cluster does not serve this kind; {}", wanted.loss);
-            }
-            End::NotServed if is_news => {
-                tracing::debug!(what, "the cluster does not serve this kind");
-            }
-            End::Unknown(message) => {
-                tracing::warn!(what, "the kinds of the cluster cannot be listed: {message}");
-            }
-            End::Due => self.is_narrow = false,
-            // One refusal may come from an API server that is just starting.
-            End::Forbidden(_) if self.refusals < 2 => self.is_told = was_told,
-            End::Forbidden(_) if !self.is_narrow && wanted.fallback.is_some() => {
-                if is_news {
-                    tracing::warn!(
-                        what,
-                        "list and watch in all namespaces are forbidden to the controller: {}",
-                        wanted.loss
-                    );
-                }
-                self.is_narrow = true;
-                self.pause = Duration::ZERO;
-            }
-            End::Forbidden(_) => {
-                if is_news {
-                    tracing::warn!(
-                        what,
-                        "list and watch are forbidden to the controller: {}",
-                        wanted.loss
-                    );
-                }
-                return matches!(wanted.kind, Find::Served(..));
-            }
-            End::Dropped(false) | End::NotServed => {}
-        }
-        false
-    }
-}
-
 fn resource_of(kind: &ApiKind) -> ApiResource {
     ApiResource {
         group: kind.group.clone(),
@@ -437,121 +321,4 @@ fn code_of(error: &watcher::Error) -> Option<u16> {
 
 fn key_of<K: ResourceExt>(object: &K) -> NamespacedName {
     NamespacedName::new(object.namespace().unwrap_or_default(), object.name_any())
-}
-
-/// The object's JSON tree.
-fn tree(object: DynamicObject) -> Value {
-    let metadata = serde_json::to_value(&object.metadata).unwrap_or_default();
-    let mut tree = object.data;
-    tree["metadata"] = metadata;
-    tree
-}
-
-struct Deployments {
-    state: Arc<State>,
-    metrics: Arc<Metrics>,
-    /// Whether no other watch tells of claims.
-    tells_claims: bool,
-}
-
-impl Seen<DynamicObject> for Deployments {
-    fn known(&self) -> BTreeSet<NamespacedName> {
-        self.state.keys()
-    }
-
-    fn seen(&self, key: &NamespacedName, object: DynamicObject) {
-        let object = tree(object);
-        self.state.observe(key, Entry::read(&object));
-        if self.tells_claims {
-            self.state.observe_claim(key, Bid::read(&object));
-        }
-    }
-
-    fn gone(&self, key: &NamespacedName) {
-        self.state.remove(key);
-        if self.tells_claims {
-            self.state.observe_claim(key, None);
-        }
-        self.metrics.forget(key);
-    }
-}
-
-/// Claims of KluctlDeployments, whoever reconciles them.
-struct OwnClaims {
-    state: Arc<State>,
-}
-
-impl Seen<DynamicObject> for OwnClaims {
-    fn known(&self) -> BTreeSet<NamespacedName> {
-        self.state.claimants(GROUP)
-    }
-
-    fn seen(&self, key: &NamespacedName, object: DynamicObject) {
-        self.state.observe_claim(key, Bid::read(&tree(object)));
-    }
-
-    fn gone(&self, key: &NamespacedName) {
-        self.state.observe_claim(key, None);
-    }
-}
-
-struct Sources {
-    state: Arc<State>,
-    kind: SourceKind,
-}
-
-impl Sources {
-    fn key(&self, name: &NamespacedName) -> SourceKey {
-        SourceKey { kind: self.kind, name: name.clone() }
-    }
-}
-
-impl Seen<DynamicObject> for Sources {
-    fn known(&self) -> BTreeSet<NamespacedName> {
-        self.state.sources_in_use(self.kind)
-    }
-
-    fn seen(&self, key: &NamespacedName, object: DynamicObject) {
-        self.state.observe_source(&self.key(key), Some(&FluxSource::read(&tree(object))));
-    }
-
-    fn gone(&self, key: &NamespacedName) {
-        self.state.observe_source(&self.key(key), None);
-    }
-}
-
-struct Secrets {
-    state: Arc<State>,
-}
-
-impl Seen<PartialObjectMeta<DynamicObject>> for Secrets {
-    fn known(&self) -> BTreeSet<NamespacedName> {
-        self.state.secrets_in_use()
-    }
-
-    fn seen(&self, key: &NamespacedName, object: PartialObjectMeta<DynamicObject>) {
-        self.state.observe_secret(key, object.metadata.resource_version.as_deref());
-    }
-
-    fn gone(&self, key: &NamespacedName) {
-        self.state.observe_secret(key, None);
-    }
-}
-
-struct Foreign {
-    state: Arc<State>,
-}
-
-impl Seen<DynamicObject> for Foreign {
-    fn known(&self) -> BTreeSet<NamespacedName> {
-        self.state.foreign_keys()
-    }
-
-    fn seen(&self, key: &NamespacedName, object: DynamicObject) {
-        self.state.observe_foreign(key, Bid::read_foreign(&tree(object)));
-    }
-
-    fn gone(&self, key: &NamespacedName) {
-        self.state.remove_foreign(key);
-    }
 }

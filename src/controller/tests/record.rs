@@ -66,6 +66,17 @@ fn a_target_is_remembered_when_another_one_follows() {
 }
 
 #[test]
+fn what_was_deployed_elsewhere_is_no_record_of_what_is_here() {
+    let hash = |cluster: &str| {
+        let mut status = after(&[(Some("d"), "c")]);
+        record_target(&mut status, &facts(Some("d"), cluster, &["a"]));
+        status.last_deploy_result.and_then(|result| result.objects_hash)
+    };
+    assert_eq!(hash("c").as_deref(), Some("h1"));
+    assert_eq!(hash("x"), None, "killed now, the next run has to deploy");
+}
+
+#[test]
 fn what_was_never_deployed_is_no_target() {
     assert_eq!(recorded(&KluctlDeploymentStatus::default()), None);
     let dry = KluctlDeploymentStatus {

@@ -14,6 +14,7 @@ mod shortcuts;
 mod ssh;
 mod suite;
 mod tls;
+mod waits;
 
 pub(crate) use case::{Case, TestFuture};
 pub(crate) use command_line::{Ran, User};
