@@ -69,6 +69,8 @@ const PURE: &[&str] = &[
     "controller/schedule.rs",
     "controller/requests.rs",
     "controller/summarize.rs",
+    "controller/summarize/events.rs",
+    "controller/ownership.rs",
     "controller/triggers.rs",
     "controller/dependencies.rs",
 ];
