@@ -24,7 +24,7 @@ pub struct JinjaError {
     pub excerpt: Box<str>,
     /// The lines around the place, for showing them with a caret; none for texts that templates made themselves.
     pub lines: Option<Excerpt>,
-    /// A defined name or key that looks like the undefined one.
+    /// A defined name, key, filter or test that looks like the undefined one.
     pub near: Option<String>,
     /// Templates and lines through which the failing place was reached, innermost first, each once.
     pub trace: Vec<(String, usize)>,
@@ -178,7 +178,7 @@ impl Raise {
 
     pub(crate) fn with_near_names(mut self, names: impl FnOnce() -> Vec<Arc<str>>) -> Self {
         match self.0.unknown.take() {
-            Some(name) => self.with_near(&name, &names()),
+            Some(name) => self.with_near(&name, names().iter().map(|name| &**name)),
             None => self,
         }
     }
@@ -186,11 +186,10 @@ impl Raise {
     pub(crate) fn with_near<'a>(
         mut self,
         name: &str,
-        names: impl IntoIterator<Item = &'a Arc<str>>,
+        names: impl IntoIterator<Item = &'a str>,
     ) -> Self {
         // Of two letters everything is near.
         if name.chars().count() > 2 {
-            let names = names.into_iter().map(|name| &**name);
             self.0.near = crate::yaml::closest(name, names).map(str::to_owned);
         }
         self

@@ -23,6 +23,11 @@ pub(crate) fn exists(name: &str) -> bool {
     find(name).is_some()
 }
 
+/// The names of all tests.
+pub(crate) fn known() -> impl Iterator<Item = &'static str> {
+    TABLE.iter().map(|(name, _)| *name)
+}
+
 const fn one(name: &'static str, run: Run) -> Function {
     let signature = Some(Signature::new(name, &["value"], 1));
     Function { name, is_type: false, signature, run }

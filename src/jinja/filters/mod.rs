@@ -25,6 +25,11 @@ pub(crate) fn exists(name: &str) -> bool {
     find(name).is_some()
 }
 
+/// The names of all filters.
+pub(crate) fn known() -> impl Iterator<Item = &'static str> {
+    TABLE.iter().map(|(name, _)| *name)
+}
+
 const fn plain(
     name: &'static str,
     params: &'static [&'static str],

@@ -321,10 +321,12 @@ fn check_expr(expr: &Expr, scope: Scope) -> Res<()> {
     let mut inner = scope;
     match &expr.kind {
         ExprKind::Filter(_, name, _) if !scope.soft && !filters::exists(name) => {
-            return assertion(format!("No filter named {}.", str_repr(name)), expr.pos);
+            return assertion(format!("No filter named {}.", str_repr(name)), expr.pos)
+                .map_err(|error| error.with_near(name, filters::known()));
         }
         ExprKind::Test(_, name, _) if !scope.soft && !predicates::exists(name) => {
-            return assertion(format!("No test named {}.", str_repr(name)), expr.pos);
+            return assertion(format!("No test named {}.", str_repr(name)), expr.pos)
+                .map_err(|error| error.with_near(name, predicates::known()));
         }
         ExprKind::Cond(..) => inner.soft = true,
         _ => {}

@@ -107,6 +107,8 @@ fn undefined_names_come_with_near_ones() {
     assert_eq!(near("{% for item in [1] %}{{ itme }}{% endfor %}"), "did you mean `item`?");
     assert_eq!(near("{% macro labels() %}{% endmacro %}{{ label() }}"), "did you mean `labels`?");
     assert_eq!(near("{% if replica > 1 %}{% endif %}"), "did you mean `replicas`?");
+    assert_eq!(near("{{ args | defalt(1) }}"), "did you mean `default`?");
+    assert_eq!(near("{{ args is mappin }}"), "did you mean `mapping`?");
     // Nothing is near to a letter or to something else altogether.
     assert_eq!(near("{{ m }}"), "");
     assert_eq!(near("{{ hostname }}"), "");

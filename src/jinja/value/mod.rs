@@ -130,7 +130,7 @@ impl Undefined {
             Missing::Name(name) => raise.about(name),
             Missing::Attribute(_, name, Some(dict)) => {
                 let keys: Vec<Value> = dict.pairs().into_iter().map(|(key, _)| key).collect();
-                raise.with_near(name, keys.iter().filter_map(Value::as_str))
+                raise.with_near(name, keys.iter().filter_map(Value::as_str).map(|key| &**key))
             }
             _ => raise,
         })
