@@ -176,9 +176,10 @@ fn tangled() -> Vec<String> {
         .map(|number| {
             let lines = 2 + dice.below(5);
             let line_end = if number % 9 == 0 { "\r\n" } else { "\n" };
-            let mut text: String = (0..lines)
-                .map(|_| format!("{}{}{line_end}", dice.pick(&indents), dice.pick(&contents)))
+            let parts: Vec<&str> = (0..lines)
+                .flat_map(|_| [dice.pick(&indents), dice.pick(&contents), line_end])
                 .collect();
+            let mut text = parts.concat();
             if number % 7 == 0 {
                 text.truncate(text.trim_end().len());
             }
