@@ -41,7 +41,7 @@ impl Interp<'_> {
         }
         let message = "maximum recursion depth exceeded; look for a template that extends itself";
         let error = extended.iter().rev().fold(Raise::recursion(message), |error, template| {
-            error.in_template(&template.name, &template.source, start)
+            error.in_template(&template.name, &template.code.source, start)
         });
         Err(error)
     }
