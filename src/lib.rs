@@ -19,6 +19,7 @@ pub mod archive;
 pub mod artifact;
 pub mod cluster;
 pub mod git;
+pub mod helm;
 pub mod net;
 pub mod tree;
 

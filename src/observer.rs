@@ -14,6 +14,8 @@ pub enum Stage {
     Load,
     /// Rendering templates.
     Render,
+    /// Rendering Helm charts, if there are any.
+    Helm,
     /// Building items with kustomize and completing their objects.
     Build,
     /// Reading live objects.

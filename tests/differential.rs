@@ -1,4 +1,4 @@
-//! Compares the kustomize build with the real `kustomize` on inputs that belong to neither.
+//! Compares the kustomize build, templates, YAML and charts with the real programs on inputs that belong to neither.
 //!
 //! `KUSTOMIZE` names the program (v5.8), `KUSTOMIZE_TREES` a directory with one published project in each subdirectory.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -7,6 +7,8 @@
 mod command;
 #[path = "differential/corpus.rs"]
 mod corpus;
+#[path = "differential/helm.rs"]
+mod helm;
 #[path = "differential/templates.rs"]
 mod templates;
 #[path = "differential/trees.rs"]

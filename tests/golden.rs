@@ -8,6 +8,7 @@
 
 use std::{
     collections::BTreeMap,
+    ffi::OsString,
     fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -188,6 +189,18 @@ struct Run {
     stderr: String,
 }
 
+/// The program that `HELM` names, which projects with charts need.
+fn helm(project: &Path) -> OsString {
+    let has_chart = files_below(project).iter().any(|path| path.ends_with("helm-chart.yaml"));
+    match std::env::var_os("HELM") {
+        Some(program) => program,
+        None if has_chart => panic!(
+            "HELM must name the helm program: `go install helm.sh/helm/v4/cmd/helm@v4.2.2`, or run `make test`"
+        ),
+        None => OsString::new(),
+    }
+}
+
 /// Runs a case in a copy outside of any Git repository, with nothing of the user's environment.
 fn run(case: &Path) -> Run {
     let dir = tempfile::tempdir().unwrap();
@@ -202,6 +215,7 @@ fn run(case: &Path) -> Run {
         .env_clear()
         .env("HOME", &home)
         .env("KUBECONFIG", home.join("no-kubeconfig"))
+        .env("KLUCTL_HELM_BINARY", helm(&project))
         .envs(variables.lines().filter_map(|line| line.split_once('=')))
         .output()
         .unwrap();

@@ -206,7 +206,7 @@ pub struct KluctlDeploymentSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decryption: Option<Decryption>,
 
-    /// Credentials of Helm repositories. Accepted, but not supported yet.
+    /// Credentials of Helm repositories by URL, as releases before v0.17.0 have them. `credentials.helm` comes first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub helm_credentials: Vec<HelmCredentials>,
 

@@ -37,7 +37,8 @@ pub(super) fn with_defaults(
 
 fn takes_defaults(arg: &Arg, name: &str) -> bool {
     let is_value = matches!(arg.get_action(), ArgAction::Append | ArgAction::Set);
-    is_value && !CREDENTIALS.iter().any(|prefix| name.starts_with(prefix))
+    let is_credential = CREDENTIALS.iter().any(|prefix| name.starts_with(prefix));
+    is_value && (!is_credential || name == "helm-binary")
 }
 
 /// The command that the words name, and the position behind its name.

@@ -25,6 +25,8 @@ pub(super) struct Environment {
     pub(super) variables: BTreeMap<String, String>,
     /// The working directory.
     pub(super) working_dir: PathBuf,
+    /// The directory of this program, if the system tells it.
+    pub(super) program_dir: Option<PathBuf>,
     /// Whether standard error is a terminal.
     pub(super) is_terminal: bool,
     /// Whether standard output is a terminal.
@@ -45,6 +47,7 @@ impl Environment {
         Ok(Self {
             variables: env::vars_os().filter_map(text).collect(),
             working_dir: env::current_dir()?,
+            program_dir: env::current_exe().ok().and_then(|path| Some(path.parent()?.to_owned())),
             is_terminal: io::stderr().is_terminal(),
             shows_results: io::stdout().is_terminal(),
             can_ask: io::stderr().is_terminal() && io::stdin().is_terminal(),

@@ -14,7 +14,11 @@ use futures::{FutureExt, future::BoxFuture};
 use tokio_util::sync::CancellationToken;
 
 use self::helper::CredentialHelper;
-use super::{environment::Environment, flags::DeploymentFlags, overrides::Overrides};
+use super::{
+    environment::Environment,
+    flags::{GitFlags, ProjectFlags},
+    overrides::Overrides,
+};
 use crate::{
     diagnostic::{Class, Describe, Diagnostic},
     engine::GitIncludes,
@@ -41,16 +45,16 @@ impl CommandLineGit {
     /// # Errors
     /// When a flag or variable names a file that cannot be read, or a pattern that is none.
     pub(super) fn new(
-        flags: &DeploymentFlags,
+        flags: &GitFlags,
+        project: &ProjectFlags,
         environment: &Environment,
         cancel: CancellationToken,
     ) -> Result<Self, Diagnostic> {
-        let project = &flags.project;
         let (single, groups) = (&project.local_git_override, &project.local_git_group_override);
         Ok(Self {
             cache_dir: environment.cache_dir().join("git"),
             options: CacheOptions { proxies: environment.proxies()?, ..CacheOptions::default() },
-            rules: rules::rules(environment, &flags.git)?,
+            rules: rules::rules(environment, flags)?,
             overrides: Overrides::parse("git", single, groups, environment)?,
             helper: CredentialHelper { working_dir: environment.working_dir.clone() },
             cancel,

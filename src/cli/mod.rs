@@ -5,6 +5,7 @@ mod defaults;
 mod environment;
 mod flags;
 mod git;
+mod helm;
 mod operation;
 mod output;
 mod overrides;

@@ -96,6 +96,7 @@ mod tests {
         let environment = Environment {
             variables: BTreeMap::new(),
             working_dir: dir.path().to_owned(),
+            program_dir: None,
             is_terminal: false,
             shows_results: false,
             can_ask: false,

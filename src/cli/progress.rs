@@ -77,6 +77,7 @@ fn stage_text(stage: Stage) -> &'static str {
     match stage {
         Stage::Load => "Loading project",
         Stage::Render => "Rendering templates",
+        Stage::Helm => "Rendering Helm charts",
         Stage::Build => "Building objects",
         Stage::Observe => "Reading live objects",
         Stage::Apply => "Applying objects",

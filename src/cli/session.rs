@@ -14,7 +14,7 @@ use super::{
     environment::{now, read_file},
     flags::{ArgumentFlags, ClusterFlags, DeploymentFlags, ImageFlags, OfflineFlags, ProjectFlags},
     git::CommandLineGit,
-    output,
+    helm, output,
     overrides::Overrides,
     progress::Progress,
 };
@@ -36,6 +36,7 @@ use crate::{
     schema::{FixedImage, FixedImages, Violations},
     secret::SecretTexts,
     tree::SourceTree,
+    vars::GitSource,
     yaml::{self, Schema},
 };
 
@@ -90,7 +91,7 @@ pub(super) fn request(
     environment: &Environment,
     report: Report,
 ) -> Result<PrepareRequest, Diagnostic> {
-    check_credentials(flags, environment)?;
+    check_overrides(flags, environment)?;
     let target = &flags.target;
     Ok(PrepareRequest {
         source: source(&flags.project, environment, report)?,
@@ -107,17 +108,11 @@ pub(super) fn request(
     })
 }
 
-/// Checks credentials that nothing uses yet: their form, and that their files can be read.
-fn check_credentials(flags: &DeploymentFlags, environment: &Environment) -> Result<(), Diagnostic> {
+/// Checks overrides that nothing uses yet.
+fn check_overrides(flags: &DeploymentFlags, environment: &Environment) -> Result<(), Diagnostic> {
     let project = &flags.project;
     let (single, groups) = (&project.local_oci_override, &project.local_oci_group_override);
-    Overrides::parse("oci", single, groups, environment)?;
-    let scopes = [flags.helm.scopes()?, flags.registry.scopes()?];
-    let files = scopes.iter().flat_map(|scopes| scopes.values()).flatten();
-    for (_, path) in files.filter(|(flag, _)| flag.ends_with("-file")) {
-        read_file(&environment.path(Path::new(path)))?;
-    }
-    Ok(())
+    Overrides::parse("oci", single, groups, environment).map(|_| ())
 }
 
 /// Resolves the target, connects to its cluster unless offline, and prepares the deployment.
@@ -138,7 +133,10 @@ pub(super) async fn prepare(
     } else {
         connect(flags, &mut resolved, environment, report).await?
     };
-    let externals = externals(flags, environment, cluster.as_ref(), cancel).await?;
+    let mut externals = externals(flags, environment, cluster.as_ref(), cancel).await?;
+    if let Some(charts) = &mut externals.helm {
+        charts.kube_version = offline.version()?;
+    }
     let progress = Progress::new(report);
     let prepared = engine.prepare_target(&request, resolved, &externals, &progress, cancel).await;
     prepared.map_err(|error| masked_failure(&error, &externals.masked))
@@ -318,13 +316,19 @@ pub(super) async fn externals(
     cluster: Option<&Cluster>,
     cancel: &CancellationToken,
 ) -> Result<Externals, Diagnostic> {
+    let git: Arc<dyn GitSource> = {
+        let (git, project) = (&flags.git, &flags.project);
+        Arc::new(CommandLineGit::new(git, project, environment, cancel.clone())?)
+    };
+    let charts = helm::charts(&flags.helm, &flags.registry, &git, environment, cancel)?;
     let externals = Externals {
-        git: Some(Arc::new(CommandLineGit::new(flags, environment, cancel.clone())?)),
+        git: Some(git),
         http: Some(Arc::new(HttpVars::new(
             environment.proxies()?,
             Reach::Anywhere,
             cancel.clone(),
         )?)),
+        helm: Some(charts),
         environment: Arc::new(environment.variables.clone()),
         ..Externals::default()
     };

@@ -149,6 +149,11 @@ impl Discovery {
         reference
     }
 
+    /// All kinds in all versions.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<ApiKind>> {
+        self.kinds.iter()
+    }
+
     /// Kinds in preferred versions of this group and kind, each left out meaning any.
     pub fn matching<'a>(
         &'a self,

@@ -117,6 +117,19 @@ impl Cluster {
         };
         Ok(self.0.id.get_or_init(|| id).clone())
     }
+
+    /// The version of Kubernetes as the API server tells it, such as `v1.33.1`. Repeated as other reads are.
+    ///
+    /// # Errors
+    /// The outcome of the request.
+    pub async fn server_version(&self) -> Result<String, ApiOutcome> {
+        match self.get_path("/version".to_owned()).await.outcome {
+            ApiOutcome::Done(version) => {
+                Ok(version["gitVersion"].as_str().unwrap_or_default().to_owned())
+            }
+            outcome => Err(outcome),
+        }
+    }
 }
 
 impl std::fmt::Debug for Cluster {

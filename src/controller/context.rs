@@ -17,6 +17,7 @@ use crate::{
     },
     engine::Engine,
     git,
+    helm::Renderer,
 };
 
 /// Clusters kept with their connections and kinds.
@@ -36,6 +37,8 @@ pub(crate) struct Context {
     pub artifacts: artifact::Store,
     /// Git repositories.
     pub repositories: git::Cache,
+    /// Renders Helm charts.
+    pub charts: Renderer,
     /// Renders and builds.
     pub engine: Engine,
     /// What is known, and the queue.

@@ -101,9 +101,6 @@ pub(crate) async fn fetch(
 fn refuse_unsupported(spec: &KluctlDeploymentSpec) -> Result<(), Failure> {
     let used = [
         (spec.decryption.is_some(), "spec.decryption (SOPS)"),
-        (!spec.helm_credentials.is_empty(), "spec.helmCredentials (Helm charts)"),
-        (!spec.credentials.oci.is_empty(), "spec.credentials.oci (OCI registries)"),
-        (!spec.credentials.helm.is_empty(), "spec.credentials.helm (Helm charts)"),
         (spec.deploy_mode == api::DeployMode::PokeImages, "spec.deployMode: poke-images"),
     ];
     match used.iter().find(|(is_used, _)| *is_used) {

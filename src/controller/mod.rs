@@ -9,6 +9,7 @@
 //! source afresh, whatever woke it.
 
 mod act;
+mod charts;
 mod claims;
 mod conditions;
 mod context;

@@ -4,6 +4,7 @@ use reqwest::Url;
 
 use crate::{
     cluster::{connect::Own, kubeconfig::Guards},
+    helm::ProgramChoice,
     net::{Proxies, Reach},
 };
 
@@ -46,6 +47,8 @@ pub struct Options {
     pub grace_period: Duration,
     /// Directory for downloaded artifacts and repositories.
     pub cache_dir: PathBuf,
+    /// The program that renders Helm charts.
+    pub helm: ProgramChoice,
     /// Host to download artifacts from in place of the one in their URL (`SOURCE_CONTROLLER_LOCALHOST`).
     pub source_localhost: Option<String>,
     /// Which addresses `http` variables may be read from.

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::Value;
+use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    charts::{ChartCredentials, RemoteCharts},
     context::Context,
     fetch::Inputs,
     identity::identify,
@@ -19,12 +21,13 @@ use crate::{
     cluster::{Cluster, kubeconfig::Access},
     deployment::Inclusion,
     diagnostic::{Class, Describe},
-    engine::{EngineError, Externals, HttpVars, PrepareRequest, Prepared, Source},
+    engine::{Charts, EngineError, Externals, HttpVars, PrepareRequest, Prepared, Source},
     object::ObjectRef,
     observer::Observer,
     project::TargetRequest,
     schema::FixedImage,
     secret::SecretTexts,
+    vars::GitSource,
 };
 
 /// How many problems of a project are told at once.
@@ -86,9 +89,23 @@ pub(crate) async fn prepare(
     let options = &context.options;
     let http = HttpVars::new(options.proxies.clone(), options.http_vars_reach, cancel.clone())
         .map_err(refused)?;
+    let git: Arc<dyn GitSource> = Arc::new(includes);
+    let charts = RemoteCharts {
+        cluster: context.own.clone(),
+        credentials: ChartCredentials::of(&deployment.namespace, spec),
+        cache_dir: options.cache_dir.join("helm"),
+        proxies: options.proxies.clone(),
+        reach: options.http_vars_reach,
+        git: git.clone(),
+        now,
+        cancel: cancel.clone(),
+        charts: OnceCell::new(),
+    };
+    let (renderer, source) = (context.charts.clone(), Some(Arc::new(charts) as _));
     let externals = Externals {
-        git: Some(Arc::new(includes)),
+        git: Some(git),
         http: Some(Arc::new(http)),
+        helm: Some(Charts { renderer, source, kube_version: None }),
         ..Externals::default()
     };
     let masked = externals.masked.clone();

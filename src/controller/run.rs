@@ -30,6 +30,7 @@ use crate::{
     },
     engine::{Engine, Limits},
     git::{self, GitError},
+    helm::{CacheLimits, Renderer, RendererOptions},
     net::{self, NetError},
 };
 
@@ -126,6 +127,13 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Co
         store: ObjectStore::new(client),
         artifacts: open_artifacts(&options.cache_dir, &http)?,
         repositories: git::Cache::open(&options.cache_dir.join("repositories"), git_options)?,
+        charts: Renderer::new(RendererOptions {
+            program: options.helm.clone(),
+            work_dir: options.cache_dir.join("helm/work"),
+            cache_dir: Some(options.cache_dir.join("helm/renders")),
+            cache_limits: CacheLimits::default(),
+            parallel: cores(),
+        }),
         engine: Engine::new(Limits::for_cores(cores())),
         lookups: Semaphore::new(concurrency * 4),
         slots: Arc::new(Semaphore::new(concurrency)),

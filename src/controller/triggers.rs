@@ -62,6 +62,7 @@ impl Entry {
         let credentials = ["git", "oci", "helm"]
             .into_iter()
             .flat_map(|kind| items(&spec["credentials"][kind]))
+            .chain(items(&spec["helmCredentials"]))
             .map(|entry| &entry["secretRef"]["name"]);
         let secrets = [
             &spec["kubeConfig"]["secretRef"]["name"],

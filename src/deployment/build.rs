@@ -4,15 +4,15 @@
 use std::sync::Arc;
 
 use super::{
-    Deployment, DesiredItem, DesiredState, FixedImageUse, ImageError, Inclusion,
-    KustomizationError, PostprocessError, RenderError, ScopeLookup,
+    ChartError, ChartUse, Deployment, DesiredItem, DesiredState, FixedImageUse, ImageError,
+    Inclusion, KustomizationError, PostprocessError, RenderError, ScopeLookup, charts,
     hash::objects_hash,
     images::FixedImageList,
     item::Item,
     kustomization::{self, Kustomization},
     namespaces::fix_namespaces,
     postprocess::postprocess,
-    render::render,
+    render::{Rendered, render},
     sources::Source,
     view::{View, Views},
 };
@@ -31,6 +31,9 @@ pub enum ItemProblem {
     /// A file cannot be rendered.
     #[error(transparent)]
     Render(#[from] RenderError),
+    /// A Helm chart of the item cannot be rendered.
+    #[error(transparent)]
+    Chart(#[from] ChartError),
     /// The item has no usable kustomization.
     #[error(transparent)]
     Kustomization(#[from] KustomizationError),
@@ -84,6 +87,15 @@ pub struct Rendering {
 pub struct RenderedItem {
     files: Arc<MemoryTree>,
     kustomization: Kustomization,
+    /// Helm charts that are still to be rendered.
+    charts: Vec<ChartUse>,
+}
+
+impl RenderedItem {
+    /// The Helm charts that are to be rendered; [`Rendering::complete_item`] takes their manifests.
+    pub fn charts(&self) -> &[ChartUse] {
+        &self.charts
+    }
 }
 
 impl Deployment {
@@ -111,25 +123,75 @@ impl Rendering {
         self.items[index].config.only_render
     }
 
-    /// Renders the files of an item, and reads or generates its kustomization.
+    /// Renders the files of an item, and reads or generates its kustomization. An item with Helm charts is complete only after
+    /// [`Self::complete_item`].
     ///
     /// # Errors
     /// The problems of all its files.
     pub fn render_item(&self, index: usize) -> Result<RenderedItem, Vec<ItemError>> {
         let item = &self.items[index];
         let fail = |problem: ItemProblem| self.error(item, problem, None);
-        let mut files = render(item).map_err(|errors| {
+        let Rendered { files, chart_files } = render(item).map_err(|errors| {
             errors.into_iter().map(|error| fail(error.into())).collect::<Vec<_>>()
         })?;
+        let charts = charts::read(item, &files, &chart_files).map_err(|errors| {
+            let lift = |error: ChartError| self.error(item, error.into(), Some(&files));
+            errors.into_iter().map(lift).collect::<Vec<_>>()
+        })?;
+        if charts.is_empty() {
+            return self.with_kustomization(item, files, charts);
+        }
+        let kustomization = Kustomization::default();
+        Ok(RenderedItem { files: Arc::new(files), kustomization, charts })
+    }
+
+    /// Adds the manifests of an item's Helm charts, which are as many as [`RenderedItem::charts`], in order.
+    ///
+    /// # Errors
+    /// When the item has no usable kustomization.
+    pub fn complete_item(
+        &self,
+        index: usize,
+        rendered: RenderedItem,
+        manifests: Vec<Arc<str>>,
+    ) -> Result<RenderedItem, Vec<ItemError>> {
+        let mut files = Arc::unwrap_or_clone(rendered.files);
+        for (chart, text) in rendered.charts.iter().zip(manifests) {
+            files.insert(&chart.output, text.as_bytes());
+        }
+        self.with_kustomization(&self.items[index], files, rendered.charts)
+    }
+
+    fn with_kustomization(
+        &self,
+        item: &Item,
+        mut files: MemoryTree,
+        charts: Vec<ChartUse>,
+    ) -> Result<RenderedItem, Vec<ItemError>> {
         let mut kustomization = Kustomization::default();
         if let Some(dir) = item.dir.as_deref().filter(|_| !item.config.only_render) {
-            kustomization = kustomization::prepare(item, dir, &files)
+            kustomization = kustomization::prepare(item, dir, &files, &charts)
                 .map_err(|error| vec![self.error(item, error.into(), Some(&files))])?;
             if let Some((path, text)) = kustomization.written.take() {
                 files.insert(&path, text.into_bytes());
             }
         }
-        Ok(RenderedItem { files: Arc::new(files), kustomization })
+        Ok(RenderedItem { files: Arc::new(files), kustomization, charts: Vec::new() })
+    }
+
+    /// The source that an item is in, for its local charts.
+    pub fn source_of(&self, index: usize) -> Arc<dyn SourceTree> {
+        self.items[index].project.templates.tree().clone()
+    }
+
+    /// The problem of one of an item's charts, with its place.
+    pub fn chart_error(
+        &self,
+        index: usize,
+        rendered: &RenderedItem,
+        error: ChartError,
+    ) -> ItemError {
+        self.error(&self.items[index], error.into(), Some(&*rendered.files))
     }
 
     /// An item's problem with its place in the user's files; `files` are the rendered ones.
@@ -328,6 +390,7 @@ impl Describe for ItemProblem {
     fn describe(&self) -> Diagnostic {
         match self {
             Self::Render(error) => error.describe(),
+            Self::Chart(error) => error.describe(),
             Self::Kustomization(error) => error.describe(),
             Self::Kustomize(error) => error.describe(),
             Self::Postprocess(error) => error.describe(),

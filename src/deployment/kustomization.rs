@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::item::Item;
+use super::{charts::ChartUse, item::Item, render::is_helm_chart_file};
 use crate::{
     diagnostic::{Class, Describe, Diagnostic, SourceLocation},
     object::annotations::parse_bool,
@@ -70,18 +70,19 @@ pub(super) struct Kustomization {
 }
 
 /// Reads the kustomization among the item's rendered `files`, or generates one, and completes it with the namespace that the
-/// project wants.
+/// project wants. The output of `charts` is among the files.
 pub(super) fn prepare(
     item: &Item,
     dir: &str,
     files: &MemoryTree,
+    charts: &[ChartUse],
 ) -> Result<Kustomization, KustomizationError> {
     let namespace = item.project.inherited.override_namespace.as_deref();
     let found = super::config_file::find(files, dir, "kustomization", ["yml", "yaml"])?;
     match found {
         Some(path) if item.config.recursive => Err(KustomizationError::Recursive { path }),
         Some(path) => complete(&path, files, namespace),
-        None => generate(dir, files, item.config.recursive, namespace),
+        None => generate(dir, files, charts, item.config.recursive, namespace),
     }
 }
 
@@ -128,6 +129,7 @@ fn with_namespace(path: &str, text: &[u8], value: &Value, namespace: &str) -> St
 fn generate(
     dir: &str,
     files: &MemoryTree,
+    charts: &[ChartUse],
     recursive: bool,
     namespace: Option<&str>,
 ) -> Result<Kustomization, KustomizationError> {
@@ -136,7 +138,7 @@ fn generate(
         return Err(KustomizationError::Name { path: unused });
     }
     let mut names = Vec::new();
-    collect(files, dir, "", recursive, &mut names)?;
+    collect(files, dir, "", recursive, charts, &mut names)?;
     let is_empty = names.is_empty();
     let mut value = json!({"resources": names});
     if let Some(namespace) = namespace {
@@ -154,17 +156,27 @@ fn collect(
     dir: &str,
     below: &str,
     recursive: bool,
+    charts: &[ChartUse],
     names: &mut Vec<String>,
 ) -> Result<(), KustomizationError> {
     for entry in files.list(&tree::join(dir, below)?)? {
         let name =
             if below.is_empty() { entry.name.clone() } else { format!("{below}/{}", entry.name) };
         match entry.kind {
-            EntryKind::Directory if recursive => collect(files, dir, &name, recursive, names)?,
+            EntryKind::Directory if recursive => {
+                collect(files, dir, &name, recursive, charts, names)?;
+            }
             EntryKind::File
                 if matches!(&*entry.name, "kustomization.yaml" | "kustomization.yml") =>
             {
                 return Err(KustomizationError::Recursive { path: tree::join(dir, &name)? });
+            }
+            EntryKind::File if is_helm_chart_file(&entry.name) => {
+                // Most outputs are found by themselves.
+                let path = tree::join(dir, &name)?;
+                let chart = charts.iter().find(|chart| chart.file == path);
+                let output = chart.and_then(|chart| relative(&chart.output, dir));
+                names.extend(output.filter(|output| !is_listed(output, below, recursive)));
             }
             EntryKind::File if is_manifest(&entry.name) => names.push(name),
             EntryKind::Directory | EntryKind::File => {}
@@ -173,8 +185,19 @@ fn collect(
     Ok(())
 }
 
+/// The part of a path below a directory.
+fn relative(path: &str, dir: &str) -> Option<String> {
+    let rest = path.strip_prefix(dir)?;
+    Some(rest.trim_start_matches('/').to_owned())
+}
+
+/// Whether a file is found as a manifest beside the one in directory `below`.
+fn is_listed(path: &str, below: &str, recursive: bool) -> bool {
+    is_manifest(tree::file_name(path)) && (recursive || tree::parent(path) == below)
+}
+
 fn is_manifest(name: &str) -> bool {
     let name = name.to_lowercase();
     let (stem, extension) = name.rsplit_once('.').unwrap_or((&name, ""));
-    matches!(extension, "yml" | "yaml") && stem != "helm-values"
+    matches!(extension, "yml" | "yaml") && !matches!(stem, "helm-values" | "helm-chart")
 }

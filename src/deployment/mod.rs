@@ -4,6 +4,7 @@
 //! and completed on its own; [`DesiredState`] exists only when all of them succeeded.
 
 mod build;
+mod charts;
 mod config_file;
 mod desired;
 mod error;
@@ -29,6 +30,7 @@ pub use build::{
     Building, BuiltItem, ItemError, ItemProblem, RenderOptions, RenderedFiles, RenderedItem,
     Rendering,
 };
+pub use charts::{ChartError, ChartProblem, ChartUse};
 pub use desired::{DesiredItem, DesiredState, FixedImageUse};
 pub use error::{LoadError, LoadProblem};
 pub use images::ImageError;

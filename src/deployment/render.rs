@@ -41,12 +41,6 @@ pub enum RenderError {
         /// The directory of the item.
         path: String,
     },
-    /// A Helm chart.
-    #[error("Helm charts are not supported yet")]
-    HelmChart {
-        /// The file that asks for the chart.
-        path: String,
-    },
 }
 
 impl Describe for RenderError {
@@ -59,17 +53,25 @@ impl Describe for RenderError {
                 .with_location(SourceLocation::new(path, at.line, at.column))
                 .with_hint("list binary files in .templateignore"),
             Self::TooDeep { .. } => plain().with_hint("look for a link that leads upwards"),
-            Self::HelmChart { path } => plain().with_location(SourceLocation::file(path)),
         }
     }
+}
+
+/// The files of an item after rendering.
+#[derive(Default)]
+pub(super) struct Rendered {
+    /// With the paths of the source.
+    pub(super) files: MemoryTree,
+    /// Those among them that ask for a Helm chart beside them.
+    pub(super) chart_files: Vec<String>,
 }
 
 /// Renders all files below the item's directory, into a tree with the paths of the source.
 ///
 /// # Errors
 /// The problems of all files.
-pub(crate) fn render(item: &Item) -> Result<MemoryTree, Vec<RenderError>> {
-    let Some(dir) = &item.dir else { return Ok(MemoryTree::new()) };
+pub(super) fn render(item: &Item) -> Result<Rendered, Vec<RenderError>> {
+    let Some(dir) = &item.dir else { return Ok(Rendered::default()) };
     let templates = item.project.templates.with_first_dir(dir);
     let tree = &**templates.tree();
     let found = Files::below(tree, dir).map_err(|error| vec![error])?;
@@ -77,11 +79,10 @@ pub(crate) fn render(item: &Item) -> Result<MemoryTree, Vec<RenderError>> {
         TemplateIgnore::read(tree, dir, &found.dirs).map_err(|error| vec![error.into()])?;
     let mut rendered = MemoryTree::new();
     rendered.insert_directory(dir);
-    let mut errors = Vec::new();
+    let (mut errors, mut chart_files) = (Vec::new(), Vec::new());
     for path in &found.paths {
-        if is_helm_chart_file(path) {
-            errors.push(RenderError::HelmChart { path: path.clone() });
-            continue;
+        if is_helm_chart_file(path) && !found.is_in_chart(path) {
+            chart_files.push(path.clone());
         }
         let content = match tree.read(path) {
             Ok(content) => content,
@@ -111,11 +112,11 @@ pub(crate) fn render(item: &Item) -> Result<MemoryTree, Vec<RenderError>> {
             }),
         }
     }
-    if errors.is_empty() { Ok(rendered) } else { Err(errors) }
+    if errors.is_empty() { Ok(Rendered { files: rendered, chart_files }) } else { Err(errors) }
 }
 
 /// Whether the file asks for a Helm chart to be rendered beside it.
-fn is_helm_chart_file(path: &str) -> bool {
+pub(super) fn is_helm_chart_file(path: &str) -> bool {
     let name = tree::file_name(path);
     name.eq_ignore_ascii_case("helm-chart.yaml") || name.eq_ignore_ascii_case("helm-chart.yml")
 }

@@ -4,6 +4,7 @@ use futures::{FutureExt, future::BoxFuture};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::Charts;
 use crate::{
     cluster::{ApiKind, ApiOutcome, Cluster, Discovery},
     deployment::ScopeLookup,
@@ -26,6 +27,10 @@ pub struct Externals {
     pub secrets: SecretStores,
     /// Learns the values of sensitive variables, for whoever tells what a run did.
     pub masked: SecretTexts,
+    /// Renders Helm charts.
+    pub helm: Option<Charts>,
+    /// The target cluster, for what Helm charts are told about it.
+    pub target: Option<Cluster>,
     /// The target cluster, for variables.
     pub cluster: Option<Arc<dyn ClusterReader>>,
     /// The kinds of the target cluster; without, objects keep the namespaces they are written with.
@@ -43,6 +48,7 @@ impl Externals {
         let kinds = cluster.kinds().await.map_err(|outcome| refused(&outcome, KINDS_UNKNOWN))?;
         self.scopes = Some(Arc::new(ClusterScopes(kinds)));
         self.cluster = Some(Arc::new(cluster.clone()));
+        self.target = Some(cluster.clone());
         Ok(self)
     }
 }

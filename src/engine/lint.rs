@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Engine, EngineError, Externals, PrepareRequest,
+    helm::render_charts,
     parallel::for_each_index,
     prepare::{load_input, render_texts},
 };
@@ -158,6 +159,7 @@ impl Engine {
         let stage = rendering.clone();
         let rendered =
             for_each_index(count, blocking, cancel, move |index| stage.render_item(index)).await?;
+        let rendered = render_charts(&rendering, rendered, externals, cancel).await?;
         let Some((rendered, failed)) = usable(&rendering, rendered, name, findings) else {
             return Ok(());
         };

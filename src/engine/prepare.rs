@@ -5,11 +5,11 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use super::{EngineError, Externals, Limits, parallel::for_each_index};
+use super::{EngineError, Externals, Limits, helm::render_charts, parallel::for_each_index};
 use crate::{
     deployment::{
         self, Building, Deployment, DesiredState, Inclusion, ItemError, LoadError, LoadInput,
-        LoadProblem, RenderOptions, RenderedFiles, ResolvedRepository,
+        LoadProblem, RenderOptions, RenderedFiles, RenderedItem, Rendering, ResolvedRepository,
     },
     diagnostic::{Class, Diagnostic},
     jinja,
@@ -184,6 +184,7 @@ impl Engine {
             self.each_item(count, cancel, move |index| rendering.render_item(index)).await
         })
         .await?;
+        let rendered = charts(&rendering, rendered, externals, observer, cancel).await?;
         let building = Arc::new(Building::new(rendering, rendered));
         let built = in_stage(observer, Stage::Build, async {
             let building = building.clone();
@@ -240,17 +241,39 @@ impl Engine {
         cancel: &CancellationToken,
         work: impl Fn(usize) -> Result<T, Vec<ItemError>> + Send + Sync + 'static,
     ) -> Result<Vec<T>, EngineError> {
-        let results = for_each_index(count, &self.limits.blocking, cancel, work).await?;
-        let mut done = Vec::with_capacity(count);
-        let mut errors = Vec::new();
-        for result in results {
-            match result {
-                Ok(item) => done.push(item),
-                Err(problems) => errors.extend(problems),
-            }
-        }
-        if errors.is_empty() { Ok(done) } else { Err(EngineError::Items(errors)) }
+        gather(for_each_index(count, &self.limits.blocking, cancel, work).await?)
     }
+}
+
+/// All values, or all problems.
+fn gather<T>(results: Vec<Result<T, Vec<ItemError>>>) -> Result<Vec<T>, EngineError> {
+    let mut done = Vec::with_capacity(results.len());
+    let mut errors = Vec::new();
+    for result in results {
+        match result {
+            Ok(item) => done.push(item),
+            Err(problems) => errors.extend(problems),
+        }
+    }
+    if errors.is_empty() { Ok(done) } else { Err(EngineError::Items(errors)) }
+}
+
+/// Renders the Helm charts of the items, if any of them has one.
+async fn charts(
+    rendering: &Arc<Rendering>,
+    rendered: Vec<RenderedItem>,
+    externals: &Externals,
+    observer: &dyn Observer,
+    cancel: &CancellationToken,
+) -> Result<Vec<RenderedItem>, EngineError> {
+    if rendered.iter().all(|item| item.charts().is_empty()) {
+        return Ok(rendered);
+    }
+    in_stage(observer, Stage::Helm, async {
+        let rendered = rendered.into_iter().map(Ok).collect();
+        gather(render_charts(rendering, rendered, externals, cancel).await?)
+    })
+    .await
 }
 
 impl Source {

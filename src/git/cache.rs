@@ -429,6 +429,7 @@ impl Inner {
             // Some servers speak Git's protocol only to clients that call themselves so.
             user_agent: concat!("git/flux-kluctl-controller-", env!("CARGO_PKG_VERSION"))
                 .to_owned(),
+            ..ClientOptions::default()
         };
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = clients.get(&options) {

@@ -2,9 +2,10 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use reqwest::{Client, Url, redirect};
 use rustls::{
-    ClientConfig, RootCertStore,
-    crypto::ring,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+    client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature},
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
 };
 
 use super::{NetError, Proxies, Reach, host_of};
@@ -39,6 +40,10 @@ pub struct ClientOptions {
     pub proxies: Proxies,
     /// Which addresses names may lead to. Addresses in URLs are for the caller to check, with [`Reach::check`].
     pub reach: Reach,
+    /// Whether redirects within a host are followed; else every redirect is an answer like others.
+    pub follows_redirects: bool,
+    /// Whether certificates of servers are not checked, because the user said so.
+    pub skips_tls_checks: bool,
 }
 
 impl Default for ClientOptions {
@@ -51,6 +56,8 @@ impl Default for ClientOptions {
             identity: None,
             proxies: Proxies::default(),
             reach: Reach::default(),
+            follows_redirects: true,
+            skips_tls_checks: false,
         }
     }
 }
@@ -61,7 +68,7 @@ impl Default for ClientOptions {
 /// # Errors
 /// [`NetError::Setup`] when a certificate, key or proxy address cannot be used.
 pub fn client(options: &ClientOptions) -> Result<Client, NetError> {
-    let tls = tls_config(options.ca_bundle.as_deref(), options.identity.as_ref())?;
+    let tls = tls_config(options)?;
     let mut builder = Client::builder()
         .tls_backend_preconfigured(tls)
         .user_agent(&options.user_agent)
@@ -69,12 +76,16 @@ pub fn client(options: &ClientOptions) -> Result<Client, NetError> {
         .read_timeout(options.read_timeout)
         .pool_idle_timeout(Duration::from_secs(30))
         .referer(false)
-        .redirect(redirect::Policy::custom(|attempt| {
-            match refuse_redirect(attempt.previous(), attempt.url()) {
-                Some(reason) => attempt.error(reason),
-                None => attempt.follow(),
-            }
-        }));
+        .redirect(if options.follows_redirects {
+            redirect::Policy::custom(|attempt| {
+                match refuse_redirect(attempt.previous(), attempt.url()) {
+                    Some(reason) => attempt.error(reason),
+                    None => attempt.follow(),
+                }
+            })
+        } else {
+            redirect::Policy::none()
+        });
     // The library reads no environment, so the choice is made here alone.
     builder = builder.no_proxy();
     if !options.proxies.is_empty() {
@@ -114,17 +125,21 @@ fn same_port(a: &Url, b: &Url) -> bool {
 ///
 /// # Errors
 /// [`NetError::Setup`] when PEM data cannot be used.
-fn tls_config(
-    ca_bundle: Option<&[u8]>,
-    identity: Option<&Identity>,
-) -> Result<ClientConfig, NetError> {
+fn tls_config(options: &ClientOptions) -> Result<ClientConfig, NetError> {
+    let ClientOptions { identity, .. } = options;
     let provider = Arc::new(ring::default_provider());
-    let extra = ca_bundle.map(parse_certificates).transpose()?.unwrap_or_default();
+    let extra =
+        options.ca_bundle.as_deref().map(parse_certificates).transpose()?.unwrap_or_default();
     let has_extra = !extra.is_empty();
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .map_err(|error| setup("TLS", error))?;
-    let builder = match rustls_platform_verifier::Verifier::new_with_extra_roots(extra, provider) {
+    let verifier =
+        rustls_platform_verifier::Verifier::new_with_extra_roots(extra, provider.clone());
+    let builder = match verifier {
+        _ if options.skips_tls_checks => {
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyServer(provider)))
+        }
         Ok(verifier) => builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)),
         Err(error) if has_extra => return Err(setup("CA bundle", error)),
         // A system without certificates can still talk plain HTTP; HTTPS then fails as untrusted.
@@ -142,6 +157,45 @@ fn tls_config(
                 .with_client_auth_cert(chain, key)
                 .map_err(|error| setup("client certificate", error))
         }
+    }
+}
+
+/// Takes any certificate, for servers that the user does not want checked.
+#[derive(Debug)]
+struct AnyServer(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AnyServer {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, cert, dss, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, cert, dss, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
     }
 }
 

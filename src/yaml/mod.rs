@@ -72,6 +72,22 @@ pub fn parse_documents(
     Ok(documents)
 }
 
+/// As [`parse_documents`], but of a key that is written twice the last one counts, as it does for Helm.
+///
+/// # Errors
+/// As [`parse_documents`], duplicate keys apart.
+pub fn parse_documents_last_wins(
+    file: &str,
+    text: &[u8],
+    schema: Schema,
+) -> Result<Vec<Document>, YamlError> {
+    let last_wins = parse::Duplicates::LastWins;
+    let documents = parse::documents_with(text, schema, last_wins, usize::MAX);
+    let mut documents = documents.map_err(|error| error.in_file(file))?;
+    documents.retain(|document| !document.value.is_null());
+    Ok(documents)
+}
+
 /// The first document of `text`; what follows it is not looked at. An empty text gives [`Value::Null`].
 ///
 /// # Errors

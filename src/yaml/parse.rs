@@ -35,10 +35,29 @@ const MAX_DOCUMENTS: usize = 20_000;
 /// So many bytes of text count like one more value.
 const BYTES_PER_VALUE: usize = 64;
 
+/// What becomes of a key that is written twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Duplicates {
+    /// It is an error.
+    Refused,
+    /// The last one counts.
+    LastWins,
+}
+
 /// The documents of a text, null ones included, up to `limit`.
 pub(super) fn documents(
     bytes: &[u8],
     schema: Schema,
+    limit: usize,
+) -> Result<Vec<Document>, YamlError> {
+    documents_with(bytes, schema, Duplicates::Refused, limit)
+}
+
+/// As [`documents`], by a rule for keys that are written twice.
+pub(super) fn documents_with(
+    bytes: &[u8],
+    schema: Schema,
+    duplicates: Duplicates,
     limit: usize,
 ) -> Result<Vec<Document>, YamlError> {
     let text = text::decode(bytes)?;
@@ -49,7 +68,8 @@ pub(super) fn documents(
     let mut repairs = Repairs::default();
     let mut text = Cow::Borrowed(text::without_blank_end(&text));
     loop {
-        let (info, at, open) = match compose(&text, &repairs, schema, limit) {
+        let composer = Composer::new(&text, &repairs, schema, duplicates);
+        let (info, at, open) = match compose(composer, limit) {
             Ok(documents) => return Ok(documents),
             Err(Stop::Yaml(error)) => return Err(error),
             Err(Stop::Scan { info, at, open }) => (info, at, open),
@@ -76,13 +96,7 @@ fn check_count(text: &str) -> Result<(), YamlError> {
     Err(YamlError::at(problem, Position { line: line + 1, column: 1 }))
 }
 
-fn compose(
-    text: &str,
-    repairs: &Repairs,
-    schema: Schema,
-    limit: usize,
-) -> Result<Vec<Document>, Stop> {
-    let mut composer = Composer::new(text, repairs, schema);
+fn compose(mut composer: Composer<'_>, limit: usize) -> Result<Vec<Document>, Stop> {
     let mut found = Vec::new();
     while found.len() < limit {
         match composer.document()? {
@@ -131,6 +145,7 @@ struct Composer<'a> {
     has_tab: bool,
     repairs: &'a Repairs,
     schema: Schema,
+    duplicates: Duplicates,
     anchors: HashMap<usize, Anchored>,
     aliased: usize,
     /// Where the collections start that are being read, innermost last, in the parser's counting.
@@ -142,7 +157,7 @@ struct Composer<'a> {
 }
 
 impl<'a> Composer<'a> {
-    fn new(text: &'a str, repairs: &'a Repairs, schema: Schema) -> Self {
+    fn new(text: &'a str, repairs: &'a Repairs, schema: Schema, duplicates: Duplicates) -> Self {
         Self {
             parser: Parser::new_from_str(text),
             text,
@@ -150,6 +165,7 @@ impl<'a> Composer<'a> {
             has_tab: text.contains('\t'),
             repairs,
             schema,
+            duplicates,
             anchors: HashMap::new(),
             aliased: 0,
             open: Vec::new(),
@@ -372,6 +388,9 @@ impl<'a> Composer<'a> {
             let key = self.key(event, key_at)?;
             let value_event = self.next()?;
             let (value, node) = self.node(value_event)?;
+            if self.duplicates == Duplicates::LastWins {
+                entries.nodes.remove(&key);
+            }
             entries.insert(key, key_at, value, node)?;
         }
         self.leave();

@@ -330,13 +330,13 @@ async fn a_periodic_deployment_repairs_drift(case: &mut Case) -> Result<()> {
 }
 
 async fn features_of_later_releases_are_refused_clearly(case: &mut Case) -> Result<()> {
-    let chart = "helmChart:\n  repo: https://charts.example.com\n  chartName: x\n  chartVersion: 1.0.0\n  releaseName: x\n";
-    let files = [TWO_CONFIG_MAPS, &[("config/helm-chart.yaml", chart)]].concat();
+    let encrypted = "kind: ConfigMap\nsops: {mac: x, version: 3.9.0}\n";
+    let files = [TWO_CONFIG_MAPS, &[("config/secret.yaml", encrypted)]].concat();
     case.start_controller(&[]).await?;
     case.deploy_project("app", &files, json!({})).await?;
     let object = case.wait_failed("app", "PrepareFailed").await?;
     let message = case.message(&object, "Ready");
-    ensure!(message.contains("helm-chart.yaml") && message.contains("Helm"), "{message}");
+    ensure!(message.contains("secret.yaml") && message.contains("SOPS"), "{message}");
     ensure!(case.get("v1", "ConfigMap", "one").await?.is_none(), "something was deployed");
     Ok(())
 }

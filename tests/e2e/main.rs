@@ -21,6 +21,7 @@ mod events;
 mod git_access;
 mod git_command_line;
 mod git_includes;
+mod helm;
 mod install;
 mod kubeconfig;
 mod limited_accounts;
@@ -75,6 +76,7 @@ fn main() -> ExitCode {
         git_access::TESTS,
         git_command_line::TESTS,
         git_includes::TESTS,
+        helm::TESTS,
         install::TESTS,
         kubeconfig::TESTS,
         limited_accounts::TESTS,

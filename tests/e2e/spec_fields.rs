@@ -387,15 +387,6 @@ async fn what_is_not_supported_yet_is_refused_by_name(case: &mut Case) -> Result
     let secret = json!({"name": "none"});
     let used = [
         ("decryption", json!({"decryption": {"provider": "sops", "secretRef": secret}})),
-        ("helmCredentials", json!({"helmCredentials": [{"secretRef": secret}]})),
-        (
-            "credentials.oci",
-            json!({"credentials": {"oci": [{"registry": "example.com", "secretRef": secret}]}}),
-        ),
-        (
-            "credentials.helm",
-            json!({"credentials": {"helm": [{"host": "example.com", "secretRef": secret}]}}),
-        ),
         ("deployMode", json!({"deployMode": "poke-images"})),
     ];
     let name = |field: &str| field.to_lowercase().replace('.', "-");

@@ -11,10 +11,10 @@ pub struct Credentials {
     /// For Git repositories.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub git: Vec<HostCredentials>,
-    /// For OCI registries. Accepted, but not supported yet.
+    /// For OCI registries that hold Helm charts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub oci: Vec<RegistryCredentials>,
-    /// For Helm repositories. Accepted, but not supported yet.
+    /// For Helm repositories.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub helm: Vec<HostCredentials>,
 }
@@ -115,7 +115,8 @@ pub enum DecryptionProvider {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HelmCredentials {
-    /// Secret of this namespace with `credentialsId` or `url`, and the credentials.
+    /// Secret of this namespace with `url` and the credentials: `username` and `password`, `certFile` and `keyFile`, `caFile`,
+    /// `insecureSkipTlsVerify`, `passCredentialsAll`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<LocalObjectReference>,
 }

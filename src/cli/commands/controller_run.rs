@@ -8,7 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    cli::{Environment, Failure, flags::duration},
+    cli::{Environment, Failure, flags::duration, helm::program},
     cluster::{connect::Own, kubeconfig::Guards},
     controller::{self, ControllerError, Options, parse_address},
     diagnostic::{Class, Describe, Diagnostic},
@@ -131,6 +131,10 @@ pub(in crate::cli) struct ControllerRun {
     #[arg(long, value_name = "DIR")]
     cache_dir: Option<PathBuf>,
 
+    /// The program that renders Helm charts, instead of `helm` in PATH or beside this program
+    #[arg(long, value_name = "FILE")]
+    helm_binary: Option<PathBuf>,
+
     /// trace, debug, info, warn or error
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     log_level: Verbosity,
@@ -222,6 +226,7 @@ fn options(command: ControllerRun, environment: &Environment) -> Result<Options,
         interval_jitter: command.interval_jitter_percentage,
         grace_period: command.grace_period,
         cache_dir: command.cache_dir.map_or_else(default_cache, |dir| environment.path(&dir)),
+        helm: program(command.helm_binary.as_deref(), environment),
         source_localhost: environment.get("SOURCE_CONTROLLER_LOCALHOST").map(str::to_owned),
         proxies: environment.proxies()?,
         host,

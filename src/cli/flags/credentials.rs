@@ -33,11 +33,15 @@ pub(in crate::cli) struct GitFlags {
     pub(in crate::cli) git_ca_file: Vec<String>,
 }
 
-/// Credentials for Helm repositories.
+/// The Helm program, and credentials for Helm repositories.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Helm arguments")]
 #[expect(clippy::struct_field_names, reason = "the flags are called so")]
 pub(in crate::cli) struct HelmFlags {
+    /// The program that renders Helm charts, instead of `helm` in PATH
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::cli) helm_binary: Option<std::path::PathBuf>,
+
     /// User name for a Helm repository
     #[arg(long, value_name = "HOST/PATH=USER")]
     helm_username: Vec<String>,

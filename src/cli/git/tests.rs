@@ -30,6 +30,7 @@ impl User {
         let environment = Environment {
             variables,
             working_dir,
+            program_dir: None,
             is_terminal: false,
             shows_results: false,
             can_ask: false,
