@@ -22,8 +22,9 @@ check: test ## Everything that `test` does, plus documentation and dependency po
 	$(CARGO) deny check
 
 .PHONY: build
-build: ## Release binary at target/release/kluctl
+build: ## Release binary at target/release/kluctl, with helm beside it if there is Go to build it
 	$(CARGO) build --release --locked --bin kluctl
+	@if command -v go >/dev/null; then install -m 755 "$$(hack/control-plane/build helm)/helm" target/release/helm; fi
 
 .PHONY: run
 run: ## Run the controller against the current kubeconfig

@@ -100,8 +100,19 @@ const CASES: &[Case] = &[
         ),
         ..PLAIN
     },
-    Case { chart: "external-dns", set: "defaults", ..PLAIN },
-    Case { chart: "external-dns", set: "no CRDs", skip_crds: true, ..PLAIN },
+    Case {
+        chart: "external-dns",
+        set: "what its schema asks for",
+        values: Some("policy: sync\n"),
+        ..PLAIN
+    },
+    Case {
+        chart: "external-dns",
+        set: "no CRDs",
+        skip_crds: true,
+        values: Some("policy: upsert-only\n"),
+        ..PLAIN
+    },
     Case {
         chart: "external-dns",
         set: "its own tests",

@@ -34,16 +34,16 @@ spec: {containers: [{name: c, image: example.com/none}]}
 "#;
 
 fn project(namespace: &str, values: &str) -> Vec<(String, String)> {
-    let release = RELEASE.replace("NAMESPACE", namespace);
     [
+        (".kluctl.yaml", "discriminator: helm-NAMESPACE\n"),
         ("deployment.yaml", "deployments: [{path: app}]\n"),
-        ("app/helm-chart.yaml", &*release),
+        ("app/helm-chart.yaml", RELEASE),
         ("app/helm-values.yaml", values),
         ("charts/web/Chart.yaml", CHART),
         ("charts/web/templates/all.yaml", TEMPLATE),
         ("charts/web/templates/NOTES.txt", "notes\n"),
     ]
-    .map(|(path, text)| (path.to_owned(), text.to_owned()))
+    .map(|(path, text)| (path.to_owned(), text.replace("NAMESPACE", namespace)))
     .into()
 }
 
@@ -83,7 +83,7 @@ async fn a_chart_that_cannot_be_rendered_changes_nothing(case: &mut Case) -> Res
     deploy(case, "{}\n").await?;
     let object = case.wait_failed("app", "PrepareFailed").await?;
     let message = case.message(&object, "Ready");
-    for word in ["charts/web/templates/all.yaml:11", "color must be set", "release rel"] {
+    for word in ["charts/web/templates/all.yaml:10", "color must be set", "release rel"] {
         ensure!(message.contains(word), "{message}");
     }
     ensure!(case.get("v1", "ConfigMap", "before").await?.is_none(), "something was deployed");

@@ -7,6 +7,7 @@ use std::{
 };
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use indexmap::IndexMap;
 use reqwest::Url;
 
 use crate::{
@@ -30,7 +31,7 @@ pub(super) fn repositories(
     environment: &Environment,
 ) -> Result<AccessRules, Diagnostic> {
     let mut rules = Vec::new();
-    for ((host, path), given) in flags.scopes()? {
+    for ((host, path), given) in with_paths_first(flags.scopes()?) {
         let get = |flag: &str| given.get(flag).copied();
         let origin = format!("--helm-* for {host}");
         rules.push(rule(environment, &origin, (host, path), &get)?);
@@ -49,7 +50,7 @@ pub(super) fn registries(
     environment: &Environment,
 ) -> Result<AccessRules, Diagnostic> {
     let mut rules = Vec::new();
-    for ((host, path), given) in flags.scopes()? {
+    for ((host, path), given) in with_paths_first(flags.scopes()?) {
         let get = |flag: &str| given.get(flag).copied();
         let origin = format!("--registry-* for {host}");
         rules.push(rule(environment, &origin, (host, path), &get)?);
@@ -57,6 +58,15 @@ pub(super) fn registries(
     rules.extend(from_variables(environment, "KLUCTL_REGISTRY")?);
     rules.extend(docker_config(environment));
     Ok(AccessRules(rules))
+}
+
+/// Flags of different names have no order among each other, so what is for some paths comes before what is for all.
+fn with_paths_first<'a, T>(
+    scopes: IndexMap<(&'a str, Option<&'a str>), T>,
+) -> Vec<((&'a str, Option<&'a str>), T)> {
+    let mut scopes: Vec<_> = scopes.into_iter().collect();
+    scopes.sort_by_key(|((_, path), _)| path.is_none());
+    scopes
 }
 
 /// A rule out of values by the names of flags.
