@@ -8,6 +8,7 @@
 //! dialects.
 
 mod emit;
+mod entries;
 mod error;
 mod gather;
 mod number;
