@@ -227,9 +227,16 @@ fn damage_is_noticed_wherever_it_is() {
 }
 
 #[test]
-fn a_file_where_a_directory_should_be_is_named() {
-    let error = error_of(&Maker::new().file("a", "x").file("a/b", "x").done());
-    assert!(matches!(&error, ArchiveError::Io { path, .. } if path == "a/b"), "{error}");
+fn a_file_where_a_directory_should_be_is_the_archives_fault() {
+    let cases = [
+        (Maker::new().file("a", "x").file("a/b", "x"), "a/b"),
+        (Maker::new().file("a/b", "x").file("a", "x"), "a"),
+        (Maker::new().file("a", "x").file("a/b/c", "x"), "a/b/c"),
+    ];
+    for (maker, expected) in cases {
+        let error = error_of(&maker.done());
+        assert!(matches!(&error, ArchiveError::Twofold { name } if name == expected), "{error}");
+    }
 }
 
 proptest! {

@@ -113,6 +113,12 @@ pub enum ArchiveError {
         /// The reader's words.
         message: String,
     },
+    /// An entry where another one is that cannot be in the same place.
+    #[error("{name}: is a file and a directory")]
+    Twofold {
+        /// The entry.
+        name: String,
+    },
     /// The file system refused.
     #[error("{path}: {message}")]
     Io {
@@ -324,8 +330,12 @@ impl Writer<'_> {
             return Ok(());
         }
         let target = self.destination.join(&path);
-        let failed =
-            |error: io::Error| ArchiveError::Io { path: name.clone(), message: error.to_string() };
+        let failed = |error: io::Error| match error.kind() {
+            io::ErrorKind::NotADirectory
+            | io::ErrorKind::IsADirectory
+            | io::ErrorKind::AlreadyExists => ArchiveError::Twofold { name: name.clone() },
+            _ => ArchiveError::Io { path: name.clone(), message: error.to_string() },
+        };
         if is_directory {
             return fs::create_dir_all(&target).map_err(failed);
         }

@@ -81,15 +81,6 @@ impl Digest {
         })
     }
 
-    /// Reads the `checksum` of sources that have no `digest` yet: 40 digits are SHA-1, others SHA-256.
-    ///
-    /// # Errors
-    /// [`DigestError::Value`] for anything but hexadecimal digits of such a length.
-    pub fn from_legacy_checksum(checksum: &str) -> Result<Self, DigestError> {
-        let is_sha1 = checksum.len() == Algorithm::Sha1.hex_digits();
-        Self::new(if is_sha1 { Algorithm::Sha1 } else { Algorithm::Sha256 }, checksum)
-    }
-
     /// The hash function.
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm

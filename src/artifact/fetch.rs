@@ -1,10 +1,18 @@
-use std::{path::Path, time::Duration};
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use futures::StreamExt;
 use reqwest::{Client, StatusCode, Url};
 use tokio::{
     fs::File,
     io::{AsyncWriteExt, BufWriter},
+    sync::watch,
     time::Instant,
 };
 use tokio_util::sync::CancellationToken;
@@ -28,7 +36,8 @@ pub struct FetchOptions {
     pub unpack: UnpackLimits,
     /// Second attempts on connection errors, 429 and 5xx.
     pub retry: RetryPolicy,
-    /// Time for everything, waits between attempts included.
+    /// Time for everything, waits included: for other downloads, and between attempts. It is the caller's alone; whoever waits for
+    /// the same download has a time of their own.
     pub timeout: Duration,
     /// Value of `SOURCE_CONTROLLER_LOCALHOST`: host to download from instead of the URL's.
     pub localhost: Option<String>,
@@ -60,13 +69,56 @@ enum Stop {
     Final(ArtifactError),
 }
 
+/// How far a download has come, for all who wait for it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Course {
+    /// Bytes of the present attempt.
+    received: Arc<AtomicU64>,
+    /// Why the last attempt failed, and when the next one is.
+    trouble: watch::Sender<Option<Trouble>>,
+}
+
+#[derive(Debug)]
+struct Trouble {
+    error: ArtifactError,
+    next: Instant,
+}
+
+impl Course {
+    /// Returns once a download cannot be there by `deadline`, with the reason: at once when it does not even try again before.
+    pub(super) async fn too_late(
+        &self,
+        artifact: &Artifact,
+        options: &FetchOptions,
+        deadline: Instant,
+    ) -> ArtifactError {
+        let mut trouble = self.trouble.subscribe();
+        let is_hopeless = |trouble: &Option<Trouble>| {
+            trouble.as_ref().is_some_and(|trouble| trouble.next >= deadline)
+        };
+        let limited = tokio::time::timeout_at(deadline, trouble.wait_for(is_hopeless));
+        if let Ok(Ok(trouble)) = limited.await
+            && let Some(trouble) = &*trouble
+        {
+            return trouble.error.clone();
+        }
+        let url = super::locate(&artifact.url, options.localhost.as_deref());
+        ArtifactError::Deadline {
+            url: redact_url(url.as_ref().map_or(artifact.url.as_str(), Url::as_str)),
+            seconds: options.timeout.as_secs(),
+            received: self.received.load(Ordering::Relaxed),
+        }
+    }
+}
+
 /// Downloads the artifact to `target` and compares size and digest. On success `target` holds exactly the announced bytes.
-/// The file is left behind on failure; the caller's directory is temporary.
+/// The file is left behind on failure; the caller's directory is temporary. `options.timeout` does not count here.
 pub(super) async fn download(
     client: &Client,
     artifact: &Artifact,
     options: &FetchOptions,
     target: &Path,
+    course: &Course,
     cancel: &CancellationToken,
 ) -> Result<u64, ArtifactError> {
     let url = super::locate(&artifact.url, options.localhost.as_deref())?;
@@ -79,19 +131,20 @@ pub(super) async fn download(
     // What is longer than announced has another digest; there is no need to read on.
     let limit = announced.unwrap_or(max);
     let proxy = options.proxies.select(&url).map(|proxy| host_of(proxy.reveal()));
-    let mut run =
-        Download { client, artifact, announced, limit, target, url, shown, proxy, received: 0 };
-    let deadline = Instant::now() + options.timeout;
-    let work = cancel.run_until_cancelled(run.with_retries(&options.retry, deadline, cancel));
-    match tokio::time::timeout_at(deadline, work).await {
-        Ok(Some(result)) => result,
-        Ok(None) => Err(ArtifactError::Cancelled),
-        Err(_) => Err(ArtifactError::Deadline {
-            url: run.shown,
-            seconds: options.timeout.as_secs(),
-            received: run.received,
-        }),
-    }
+    let mut run = Download {
+        client,
+        artifact,
+        announced,
+        limit,
+        target,
+        url,
+        shown,
+        proxy,
+        course,
+        received: 0,
+    };
+    let work = cancel.run_until_cancelled(run.with_retries(&options.retry, cancel));
+    work.await.unwrap_or(Err(ArtifactError::Cancelled))
 }
 
 struct Download<'a> {
@@ -105,6 +158,7 @@ struct Download<'a> {
     shown: String,
     /// Host and port of the proxy in between.
     proxy: Option<String>,
+    course: &'a Course,
     received: u64,
 }
 
@@ -112,7 +166,6 @@ impl Download<'_> {
     async fn with_retries(
         &mut self,
         retry: &RetryPolicy,
-        deadline: Instant,
         cancel: &CancellationToken,
     ) -> Result<u64, ArtifactError> {
         let mut attempts = 1;
@@ -121,18 +174,18 @@ impl Download<'_> {
                 Ok(()) => return Ok(self.received),
                 Err(Stop::Final(error)) => return Err(error),
                 Err(Stop::Again { failure, message }) => {
-                    // Waiting for a time that will not come only hides what the last failure was.
-                    let wait = retry.wait(attempts, failure, jitter());
-                    let wait = wait.filter(|wait| Instant::now() + *wait < deadline);
-                    let Some(wait) = wait else {
-                        let url = self.shown.clone();
-                        let message = match &self.proxy {
-                            Some(proxy) => format!("{message} (through the proxy {proxy})"),
-                            None => message,
-                        };
-                        return Err(ArtifactError::Unavailable { url, attempts, message });
+                    let url = self.shown.clone();
+                    let message = match &self.proxy {
+                        Some(proxy) => format!("{message} (through the proxy {proxy})"),
+                        None => message,
                     };
-                    tracing::debug!(url = %self.shown, attempts, message, ?wait, "artifact: trying again");
+                    let wait = retry.wait(attempts, failure, jitter());
+                    tracing::debug!(url, attempts, message, ?wait, "artifact: the attempt failed");
+                    let error = ArtifactError::Unavailable { url, attempts, message };
+                    let Some(wait) = wait else { return Err(error) };
+                    // Who has not that much time goes with this error, instead of waiting for a time that will not come.
+                    let trouble = Trouble { error, next: Instant::now() + wait };
+                    self.course.trouble.send_replace(Some(trouble));
                     sleep(wait, cancel).await.map_err(|_| ArtifactError::Cancelled)?;
                     attempts += 1;
                 }
@@ -142,6 +195,7 @@ impl Download<'_> {
 
     async fn attempt(&mut self) -> Result<(), Stop> {
         self.received = 0;
+        self.course.received.store(0, Ordering::Relaxed);
         let response = self.client.get(self.url.clone()).send().await;
         let response =
             response.map_err(|error| self.stop(NetError::from_reqwest(&self.url, error)))?;
@@ -187,6 +241,7 @@ impl Download<'_> {
         while let Some(chunk) = body.next().await {
             let chunk = chunk.map_err(|error| self.stop(error))?;
             self.received += chunk.len() as u64;
+            self.course.received.store(self.received, Ordering::Relaxed);
             hasher.update(&chunk);
             file.write_all(&chunk).await.map_err(cannot_write)?;
         }

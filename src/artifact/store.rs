@@ -13,13 +13,19 @@ use std::{
 };
 
 use reqwest::Client;
-use tokio::sync::{Semaphore, watch};
+use tokio::{
+    sync::{Semaphore, watch},
+    time::Instant,
+};
 use tokio_util::{
     sync::{CancellationToken, DropGuard},
     task::TaskTracker,
 };
 
-use super::{Artifact, ArtifactError, Digest, FetchOptions, fetch::download};
+use super::{
+    Artifact, ArtifactError, Digest, FetchOptions,
+    fetch::{Course, download},
+};
 use crate::{
     archive::{ArchiveError, UnpackLimits, Unpacked, unpack},
     tree::{DiskTree, Entry, EntryKind, SourceTree, TreeError},
@@ -135,7 +141,15 @@ type Outcome = Option<Result<Arc<ArtifactTree>, ArtifactError>>;
 struct Flight {
     id: u64,
     outcome: watch::Receiver<Outcome>,
+    course: Course,
     waiters: Weak<DropGuard>,
+}
+
+/// One caller's part in a download.
+struct Waiting {
+    outcome: watch::Receiver<Outcome>,
+    course: Course,
+    _wanted: Arc<DropGuard>,
 }
 
 impl Store {
@@ -184,8 +198,9 @@ impl Store {
 
     /// The artifact's files: from the cache, or downloaded, verified and unpacked.
     ///
-    /// However many callers ask for the same artifact at once, it is downloaded once, with the options of the first of them.
-    /// A caller that is cancelled or dropped leaves the others alone; the download stops when nobody waits for it.
+    /// However many callers ask for the same artifact at once, it is downloaded once, with the options of the first of them,
+    /// except that each waits as long as its own `timeout` says. A caller that is cancelled or dropped, or whose time is up,
+    /// leaves the others alone; the download stops when nobody waits for it.
     ///
     /// # Errors
     /// See [`ArtifactError`]; nothing is cached then.
@@ -195,19 +210,22 @@ impl Store {
         options: &FetchOptions,
         cancel: &CancellationToken,
     ) -> Result<Arc<ArtifactTree>, ArtifactError> {
-        let (mut outcome, waiting) = {
+        let deadline = Instant::now() + options.timeout;
+        let mut waiting = {
             let mut state = self.inner.state();
             if let Some(tree) = state.hit(&artifact.digest) {
                 return Ok(tree);
             }
             self.join_flight(&mut state, artifact, options)
         };
-        let arrived = cancel.run_until_cancelled(outcome.wait_for(Option::is_some)).await;
-        drop(waiting);
-        match arrived {
-            None => Err(ArtifactError::Cancelled),
-            Some(Ok(outcome)) => outcome.clone().unwrap_or(Err(ArtifactError::Cancelled)),
-            Some(Err(_)) => Err(self.inner.cache_error("the download ended unexpectedly")),
+        tokio::select! {
+            biased;
+            arrived = waiting.outcome.wait_for(Option::is_some) => match arrived {
+                Ok(outcome) => outcome.clone().unwrap_or(Err(ArtifactError::Cancelled)),
+                Err(_) => Err(self.inner.cache_error("the download ended unexpectedly")),
+            },
+            () = cancel.cancelled() => Err(ArtifactError::Cancelled),
+            why = waiting.course.too_late(artifact, options, deadline) => Err(why),
         }
     }
 
@@ -222,31 +240,39 @@ impl Store {
         state: &mut State,
         artifact: &Artifact,
         options: &FetchOptions,
-    ) -> (watch::Receiver<Outcome>, Arc<DropGuard>) {
+    ) -> Waiting {
         let key = (artifact.digest.clone(), artifact.url.clone());
         if let Some(flight) = state.flights.get(&key)
             && let Some(waiters) = flight.waiters.upgrade()
             // The sender of a task that died is gone.
             && flight.outcome.has_changed().is_ok()
         {
-            return (flight.outcome.clone(), waiters);
+            let (outcome, course) = (flight.outcome.clone(), flight.course.clone());
+            return Waiting { outcome, course, _wanted: waiters };
         }
         let cancel = CancellationToken::new();
         let waiters = Arc::new(cancel.clone().drop_guard());
         let (sender, outcome) = watch::channel(None);
         let id = self.inner.next_serial();
-        let flight = Flight { id, outcome: outcome.clone(), waiters: Arc::downgrade(&waiters) };
+        let course = Course::default();
+        let flight = Flight {
+            id,
+            outcome: outcome.clone(),
+            course: course.clone(),
+            waiters: Arc::downgrade(&waiters),
+        };
+        let waiting = Waiting { outcome, course: course.clone(), _wanted: waiters };
         state.flights.insert(key.clone(), flight);
         let (inner, artifact, options) = (self.inner.clone(), artifact.clone(), options.clone());
         self.inner.tasks.spawn(async move {
-            let result = inner.load(&artifact, &options, &cancel).await;
+            let result = inner.load(&artifact, &options, &course, &cancel).await;
             let mut state = inner.state();
             if state.flights.get(&key).is_some_and(|flight| flight.id == id) {
                 state.flights.remove(&key);
             }
             sender.send_replace(Some(result));
         });
-        (outcome, waiters)
+        waiting
     }
 }
 
@@ -273,6 +299,7 @@ impl Inner {
         self: &Arc<Self>,
         artifact: &Artifact,
         options: &FetchOptions,
+        course: &Course,
         cancel: &CancellationToken,
     ) -> Result<Arc<ArtifactTree>, ArtifactError> {
         let digest = &artifact.digest;
@@ -290,7 +317,7 @@ impl Inner {
             let permit = cancel.run_until_cancelled(self.downloads.acquire()).await;
             let _permit =
                 permit.ok_or(ArtifactError::Cancelled)?.map_err(|error| self.cache_error(error))?;
-            download(&self.client, artifact, options, &part.0, cancel).await?;
+            download(&self.client, artifact, options, &part.0, course, cancel).await?;
         }
         self.admit(digest, part.0.clone(), options.unpack, cancel).await
     }

@@ -24,6 +24,7 @@ tests![
     wrong_bytes_are_refused,
     an_endless_artifact_is_cut_off,
     a_slow_artifact_is_given_up,
+    whoever_is_in_a_hurry_spoils_no_others_download,
     a_redirect_to_another_host_is_refused,
     a_source_in_another_namespace_can_be_forbidden,
     two_deployments_of_a_revision_download_it_once,
@@ -208,6 +209,32 @@ async fn a_source_in_another_namespace_can_be_forbidden(case: &mut Case) -> Resu
     case.apply(case.deployment("app", spec)).await?;
     let object = case.wait_failed("app", "AccessDenied").await?;
     ensure!(condition(&object, "Stalled").is_some(), "not stalled: {}", object["status"]);
+    Ok(())
+}
+
+async fn whoever_is_in_a_hurry_spoils_no_others_download(case: &mut Case) -> Result<()> {
+    let repo = case.repo("app", TWO_CONFIG_MAPS)?;
+    let source = case.git_repository("app", &repo).await?;
+    let proxy = FaultProxy::start(&storage_address(&source)?, Fault::Slow).await?;
+    let address = proxy.address.clone();
+    case.start_controller_with(&[], &[("SOURCE_CONTROLLER_LOCALHOST", &address)]).await?;
+    let apply = async |name: &str, timeout: &str| {
+        let spec = json!({
+            "args": {"namespace": case.namespace}, "timeout": timeout, "retryInterval": "1h",
+            "sourceRef": {"kind": "GitRepository", "name": "app"},
+        });
+        case.apply(case.deployment(name, spec)).await
+    };
+    apply("hasty", "4s").await?;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    apply("patient", "15s").await?;
+    let failed = case.wait_failed("hasty", "ArtifactFailed").await?;
+    let message = message_of(&failed, "Ready");
+    ensure!(message.contains("not downloaded within 3 s"), "{message}");
+    let failed = case.wait_failed("patient", "ArtifactFailed").await?;
+    let message = message_of(&failed, "Ready");
+    ensure!(message.contains("not downloaded within 14 s"), "{message}");
+    ensure!(proxy.requests() == 1, "{} downloads", proxy.requests());
     Ok(())
 }
 
