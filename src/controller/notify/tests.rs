@@ -18,7 +18,7 @@ const QUICK: RetryPolicy = RetryPolicy {
     max_wait: Duration::from_millis(2),
 };
 
-fn notice(message: &str, token: Token) -> Notice {
+pub(super) fn notice(message: &str, token: Token) -> Notice {
     Notice {
         subject: Subject {
             object: ObjectRef::new(api::API_VERSION, api::KIND, Some("apps"), "shop"),
@@ -137,21 +137,26 @@ async fn a_server_that_is_down_or_hangs_costs_only_the_event() {
     assert!(took >= Duration::from_secs(5) && took < Duration::from_secs(15), "{took:?}");
 }
 
-/// A client whose every request fails at once.
-fn no_kubernetes() -> kube::Client {
-    let config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+/// A client of an API server at this address.
+pub(super) fn kubernetes(url: &str) -> kube::Client {
+    // Whoever was first has set it; any one will do.
+    let _ignored = rustls::crypto::ring::default_provider().install_default();
+    let mut config = kube::Config::new(url.parse().unwrap());
+    // As the controller's own.
+    config.default_retry = false;
     kube::Client::try_from(config).unwrap()
 }
 
 #[tokio::test]
 async fn events_of_one_object_stay_in_order_and_a_full_queue_drops_without_waiting() {
+    let refusing = MockServer::start().await;
     let server = MockServer::start().await;
     let slow = ResponseTemplate::new(202).set_delay(Duration::from_millis(5));
     Mock::given(method("POST")).respond_with(slow).mount(&server).await;
     let (mut tasks, cancel) = (JoinSet::new(), CancellationToken::new());
     let metrics = Arc::new(Metrics::new());
     let notifier = Notifier::start(
-        &no_kubernetes(),
+        &kubernetes(&refusing.uri()),
         Some(&events(&server)),
         metrics.clone(),
         &mut tasks,
