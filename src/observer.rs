@@ -123,6 +123,13 @@ impl<'a> Rest<'a> {
         Self { observer, rests: AtomicBool::new(false) }
     }
 
+    /// Something is waited for that is no event.
+    pub(crate) fn begin(&self) {
+        if !self.rests.swap(true, Ordering::Relaxed) {
+            self.observer.rests();
+        }
+    }
+
     /// All waits are over: returns when the strand may go on.
     pub(crate) async fn over(self) {
         if self.rests.into_inner() {
@@ -133,9 +140,8 @@ impl<'a> Rest<'a> {
 
 impl Observer for Rest<'_> {
     fn event(&self, event: EngineEvent) {
-        let waits = matches!(event, EngineEvent::Waiting { .. });
-        if waits && !self.rests.swap(true, Ordering::Relaxed) {
-            self.observer.rests();
+        if matches!(event, EngineEvent::Waiting { .. }) {
+            self.begin();
         }
         self.observer.event(event);
     }

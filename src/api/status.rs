@@ -305,6 +305,10 @@ pub struct ValidateStatus {
     /// Whether everything exists, is ready and passes the project's checks.
     #[schemars(extend("default" = null))]
     pub ready: bool,
+    /// Since when all that is not ready is on its way, as during a rollout. While that has not lasted for `spec.timeout`, it is no
+    /// failure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progressing_since: Option<Time>,
     /// What was found to be wrong, or what prevented the validation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,

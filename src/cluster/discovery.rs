@@ -62,6 +62,16 @@ impl ApiKind {
         }
     }
 
+    /// A namespaced kind of the core group whose plural is regular, such as `Secret`, and which every cluster serves.
+    pub fn core(kind: &str) -> Self {
+        Self {
+            kind: kind.to_owned(),
+            plural: format!("{}s", kind.to_lowercase()),
+            namespaced: true,
+            ..Self::namespace()
+        }
+    }
+
     /// `group/version`, or `version` for the core group.
     pub fn api_version(&self) -> String {
         match self.group.as_str() {

@@ -1,6 +1,6 @@
 //! Requests on objects: one HTTP exchange each, with a timeout, and an [`ApiOutcome`] in any case.
 
-use std::{hash::Hasher, time::Duration};
+use std::hash::Hasher;
 
 use base64::{
     Engine as _,
@@ -14,6 +14,7 @@ use super::{
     ApiKind, ApiOutcome, Cluster, DEFAULT_NAMESPACE, FIELD_MANAGER,
     outcome::{Refusal, classify},
 };
+use crate::net::retry_after;
 
 /// Base64 as Go's decoder takes it.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -342,11 +343,6 @@ fn seed_of(text: &str) -> u64 {
     let mut hasher = std::hash::DefaultHasher::new();
     hasher.write(text.as_bytes());
     hasher.finish()
-}
-
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds))
 }
 
 /// The text of a `Warning` header (RFC 7234, 5.5), for example `299 - "deprecated"`.

@@ -12,7 +12,7 @@ use super::{
     former,
     metrics::Stage,
     observe::RunObserver,
-    outcome::{CommandOutcome, Done, Facts, Failure, Outlook, ValidateOutcome},
+    outcome::{CommandOutcome, Done, Facts, Failure, ValidateOutcome, count},
     prepare::Rendered,
     record::searched,
 };
@@ -193,8 +193,7 @@ impl Acting<'_> {
         errors: &mut Vec<DeploymentError>,
     ) -> Result<(), Failure> {
         if is_interrupted && self.cancel.is_cancelled() {
-            let message = "the reconciliation was interrupted";
-            return Err(Failure::new(reason::DEPLOY_FAILED, Outlook::Interrupted, message));
+            return Err(Failure::interrupted(reason::DEPLOY_FAILED));
         }
         if is_interrupted {
             // The engine's last word names only the time that was left; the user knows the field.
@@ -261,6 +260,7 @@ impl Acting<'_> {
     fn validate_outcome(&self, result: &ValidateResult, facts: &Facts) -> ValidateOutcome {
         let ended = result.end_time.unwrap_or_else(super::now);
         let failed = result.errors.iter().filter_map(object_failure).collect();
+        let is_progressing = result.progressing && !result.interrupted;
         ValidateOutcome {
             status: ValidateStatus {
                 time: Some(kube_time(ended)),
@@ -270,6 +270,7 @@ impl Acting<'_> {
                 objects_hash: facts.objects_hash.clone(),
                 reconcile_id: Some(self.id.to_owned()),
                 ready: result.ready,
+                progressing_since: is_progressing.then(|| kube_time(ended)),
                 error: problems(&result.errors),
                 errors: count(result.errors.len()),
                 warnings: count(result.warnings.len()),
@@ -367,8 +368,4 @@ fn shown(error: &DeploymentError) -> String {
 fn object_failure(error: &DeploymentError) -> Option<ObjectFailure> {
     let names_object = !error.reference.name.is_empty();
     names_object.then(|| ObjectFailure::new(&error.reference, error.message.clone()))
-}
-
-fn count(number: usize) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -15,6 +15,7 @@ use super::{
 use crate::{
     api::{ClaimState, GROUP, KIND, NamespacedName, reason},
     cluster::{ApiKind, ApiOutcome},
+    observer::{Observer, Rest},
 };
 
 /// How often the claims are read again while those who come later step back.
@@ -49,7 +50,19 @@ struct Look {
 ///
 /// # Errors
 /// When the claims cannot be read or written, or another object goes first; the target must not be touched then.
-pub(crate) async fn claim(pass: &mut Pass, target: &Target) -> Result<Claimed, Failure> {
+pub(crate) async fn claim(
+    pass: &mut Pass,
+    target: &Target,
+    observer: &dyn Observer,
+) -> Result<Claimed, Failure> {
+    let rest = Rest::new(observer);
+    let claimed = ask(pass, target, &rest).await;
+    rest.over().await;
+    claimed
+}
+
+/// As [`claim`]; begins to rest when others have to step back first.
+async fn ask(pass: &mut Pass, target: &Target, rest: &Rest<'_>) -> Result<Claimed, Failure> {
     let me = Claimant::ours(&pass.key);
     let held = pass.status.claim.as_ref();
     let is_held = held.is_some_and(|claim| {
@@ -87,6 +100,7 @@ pub(crate) async fn claim(pass: &mut Pass, target: &Target) -> Result<Claimed, F
         match ownership::decide(&me, &bid, &bids) {
             Claim::Pending(rival) => {
                 tracing::debug!(%rival, "waiting until it steps back");
+                rest.begin();
                 let stopping = pass.context.stopping.clone();
                 if stopping.run_until_cancelled(tokio::time::sleep(PAUSE)).await.is_none() {
                     break;

@@ -47,6 +47,8 @@ pub(crate) struct Context {
     pub notifier: Notifier,
     /// Measurements.
     pub metrics: Arc<Metrics>,
+    /// Deployments that are read and not yet known to be worth more; bounds what a start or a mass of changes asks at once.
+    pub openings: Semaphore,
     /// Deployments that look up what they refer to; more than work at the same time, for that is mostly waiting.
     pub lookups: Semaphore,
     /// Deployments that are rendered and applied.
@@ -57,6 +59,8 @@ pub(crate) struct Context {
     pub stopping: CancellationToken,
     /// Interrupts all runs, when the grace period is over.
     pub interrupt: CancellationToken,
+    /// Fires when another replica may be at work: nothing may be written any more, wherever a run is.
+    pub deposed: CancellationToken,
 }
 
 /// Clusters by access and account, so that deployments which act alike share connections and the list of kinds.

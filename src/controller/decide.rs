@@ -4,8 +4,16 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{outcome::after, requests::Requests};
-use crate::api::{CommandStatus, KluctlDeploymentSpec, KluctlDeploymentStatus};
+use super::{
+    outcome::{after, until},
+    requests::Requests,
+};
+use crate::api::{CommandStatus, KluctlDeploymentSpec, KluctlDeploymentStatus, ValidateStatus};
+
+/// The pause before what is on its way is looked at again, at first.
+const FIRST_LOOK: Duration = Duration::from_secs(5);
+/// The same in the end; it is a quarter of the time since, in between.
+const LAST_LOOK: Duration = Duration::from_mins(1);
 
 /// Why a deployment is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +43,8 @@ pub(crate) enum ValidateReason {
     Deployed,
     /// An annotation asks for a reconciliation.
     Requested,
+    /// What the last validation found not to be ready was on its way.
+    Progressing,
     /// The last validation was not content and the retry interval has passed.
     RetryAfterFailure,
     /// `validateInterval` has passed.
@@ -86,7 +96,12 @@ pub(crate) struct Basis<'a> {
 /// counts only as long as dry runs are asked for, so that dropping the switch deploys.
 pub(crate) fn decide(basis: Basis<'_>) -> Actions {
     let deploy = deploy_reason(basis);
-    let prune = basis.spec.prune && (deploy.is_some() || survivors_are_due(basis));
+    let here = Some(basis.objects_hash).filter(|_| !basis.is_elsewhere);
+    let prune_again = || prune_again(basis.spec, basis.status, here, basis.dry_run);
+    let prune = match deploy {
+        Some(_) => basis.spec.prune,
+        None => prune_again().is_some_and(|due| due <= basis.now),
+    };
     // A dry run leaves nothing behind that could be validated.
     let validates = basis.spec.validate && !basis.dry_run;
     let validate = if validates { validate_reason(basis, deploy) } else { None };
@@ -127,18 +142,58 @@ pub(crate) fn last_deployment(
     (last.dry_run == dry_run && last.time.is_some()).then_some(last)
 }
 
-fn survivors_are_due(basis: Basis<'_>) -> bool {
-    let last = basis.status.last_prune_result.as_ref();
-    let failed = !basis.status.survivors.is_empty() || last.is_some_and(|last| !last.succeeded());
-    // What was rendered but not deployed does not say what may go.
-    let deployed = last_deployment(basis.status, basis.dry_run);
-    let is_deployed =
-        deployed.is_some_and(|last| last.objects_hash.as_deref() == Some(basis.objects_hash));
-    if !is_deployed || basis.is_elsewhere {
-        return false;
+/// Whether deletions are outstanding.
+pub(crate) fn prune_failed(status: &KluctlDeploymentStatus) -> bool {
+    !status.survivors.is_empty()
+        || status.last_prune_result.as_ref().is_some_and(|last| !last.succeeded())
+}
+
+/// When outstanding deletions are tried again, without a deployment before them; `None` when there are none, or when
+/// `objects_hash` (of what is rendered, if it is for the cluster deployed to) is not what was last deployed, without errors: what
+/// was rendered does not say what may go, and of a deployment that failed, what it no longer wants may be all that still works.
+pub(crate) fn prune_again(
+    spec: &KluctlDeploymentSpec,
+    status: &KluctlDeploymentStatus,
+    objects_hash: Option<&str>,
+    dry_run: bool,
+) -> Option<Timestamp> {
+    let deployed = last_deployment(status, dry_run).filter(|last| last.succeeded())?;
+    let is_wanted = spec.prune && prune_failed(status);
+    let is_deployed = objects_hash.is_some() && deployed.objects_hash.as_deref() == objects_hash;
+    if !is_wanted || !is_deployed {
+        return None;
     }
-    let time = last.and_then(|last| last.time.as_ref()).map(|time| time.0);
-    failed && is_due(basis.now, time, Some(basis.spec.retry_interval()))
+    let last = status.last_prune_result.as_ref().and_then(|last| last.time.as_ref());
+    Some(last.map_or(Timestamp::MIN, |last| after(last.0, spec.retry_interval())))
+}
+
+/// When a validation that was not content is repeated; `None` when it was. What is on its way is looked at soon, and ever less
+/// often, and for the last time when it ceases to be an excuse.
+pub(crate) fn validate_again(
+    spec: &KluctlDeploymentSpec,
+    last: &ValidateStatus,
+) -> Option<Timestamp> {
+    let time = last.time.as_ref().filter(|_| !last.ready)?.0;
+    let retry = after(time, spec.retry_interval());
+    let Some(since) = last.progressing_since.as_ref().map(|since| since.0) else {
+        return Some(retry);
+    };
+    let limit = after(since, spec.timeout());
+    if limit <= time {
+        return Some(retry);
+    }
+    let pause = (until(since, time) / 4).clamp(FIRST_LOOK, LAST_LOOK);
+    Some(after(time, pause).min(limit).min(retry))
+}
+
+/// Whether what the last validation found not to be ready may still become so by itself.
+pub(crate) fn is_progressing(
+    spec: &KluctlDeploymentSpec,
+    last: &ValidateStatus,
+    now: Timestamp,
+) -> bool {
+    let since = last.progressing_since.as_ref().filter(|_| !last.ready);
+    since.is_some_and(|since| now < after(since.0, spec.timeout()))
 }
 
 fn validate_reason(basis: Basis<'_>, deploy: Option<DeployReason>) -> Option<ValidateReason> {
@@ -153,8 +208,11 @@ fn validate_reason(basis: Basis<'_>, deploy: Option<DeployReason>) -> Option<Val
         return Some(ValidateReason::Requested);
     }
     let time = last.time.as_ref().map(|time| time.0);
-    if !last.ready && is_due(basis.now, time, Some(basis.spec.retry_interval())) {
-        return Some(ValidateReason::RetryAfterFailure);
+    if validate_again(basis.spec, last).is_some_and(|due| due <= basis.now) {
+        return Some(match last.progressing_since {
+            Some(_) => ValidateReason::Progressing,
+            None => ValidateReason::RetryAfterFailure,
+        });
     }
     is_due(basis.now, time, basis.spec.validate_period()).then_some(ValidateReason::IntervalElapsed)
 }

@@ -28,6 +28,7 @@ use crate::{
     api::{CommandStatus, KluctlDeploymentSpec, reason},
     cluster::{ApiOutcome, Cluster},
     engine::{self, Session},
+    observer::Silent,
     prune::PruneOptions,
     results::{CommandInfo, CommandResult, Initiator, RunInfo},
 };
@@ -67,6 +68,9 @@ pub(crate) async fn delete(mut pass: Pass) -> Requeue {
 
 /// Removes the finalizer. `notes` tell of objects that stay although the user may expect otherwise.
 async fn release(mut pass: Pass, notes: Vec<String>) -> Requeue {
+    if pass.is_lost() {
+        return Requeue::OnChange;
+    }
     // Also logged, as a namespace that is going away takes no Events.
     for note in &notes {
         tracing::warn!("{note}");
@@ -167,7 +171,7 @@ async fn delete_target(
     doomed: &Doomed,
 ) -> Result<Result<CommandOutcome, String>, Failure> {
     let (context, key) = (pass.context.clone(), pass.key.clone());
-    if let Claimed::Refused { owner } = claims::claim(pass, target).await? {
+    if let Claimed::Refused { owner } = claims::claim(pass, target, &Silent).await? {
         return Ok(Err(owner.to_string()));
     }
     // The turn before the slot: who has the turn may need a slot to come to an end.
@@ -226,7 +230,7 @@ async fn delete_target(
 }
 
 fn interrupted() -> Failure {
-    Failure::new(reason::DELETE_FAILED, Outlook::Interrupted, "the deletion was interrupted")
+    Failure::interrupted(reason::DELETE_FAILED)
 }
 
 fn as_delete_failure(failure: Failure) -> Failure {

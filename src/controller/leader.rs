@@ -19,6 +19,9 @@ use kube::{Api, Client, api::PostParams};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+/// How long the lease's return may take.
+pub(crate) const RELEASE: Duration = Duration::from_secs(5);
+
 /// Times of the election.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Terms {
@@ -221,7 +224,7 @@ impl Election {
             // The resource version that was read makes sure that nobody else's lease is given away.
             self.api.replace(&self.name, &PostParams::default(), &lease).await.map(drop)
         };
-        match tokio::time::timeout(Duration::from_secs(5), released).await {
+        match tokio::time::timeout(RELEASE, released).await {
             Ok(Ok(())) => tracing::info!(lease = self.name, "gave the lease back"),
             Ok(Err(error)) => {
                 tracing::warn!(lease = self.name, "the lease is not given back: {error}");

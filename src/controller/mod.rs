@@ -49,7 +49,7 @@ mod watches;
 
 pub use options::Options;
 pub use probes::parse_address;
-pub use run::{ControllerError, run};
+pub use run::{ControllerError, LONGEST_END, run};
 
 /// The present time. Decisions get it as an argument; only the parts that do IO ask.
 #[expect(

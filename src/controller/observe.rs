@@ -12,7 +12,10 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::observer::{EngineEvent, Observer, Stage};
+use crate::{
+    observer::{EngineEvent, Observer, Stage},
+    secret::SecretTexts,
+};
 
 /// What a run is doing, for people.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -33,6 +36,7 @@ pub(crate) struct RunObserver {
     rests: watch::Sender<bool>,
     progress: watch::Sender<Doing>,
     revision: String,
+    masked: SecretTexts,
 }
 
 /// How much of a run is work.
@@ -85,7 +89,13 @@ impl RunObserver {
         let (progress, receiver) = watch::channel(Doing::default());
         let work = Mutex::new(Work { slot: Some(slot), ..Work::default() });
         let (gained, rests) = (Notify::new(), watch::Sender::new(false));
-        (Self { slots, cancel, work, gained, rests, progress, revision }, receiver)
+        let masked = SecretTexts::default();
+        (Self { slots, cancel, work, gained, rests, progress, revision, masked }, receiver)
+    }
+
+    /// What must not be told, for the run to add to: objects quote it in what they say of themselves.
+    pub(crate) const fn masked(&self) -> &SecretTexts {
+        &self.masked
     }
 
     /// Returns when the run only waits: at once, or as soon as it comes to that.
@@ -170,6 +180,7 @@ impl Observer for RunObserver {
     fn event(&self, event: EngineEvent) {
         match event {
             EngineEvent::Waiting { object, reason } => {
+                let reason = self.masked.mask(&reason);
                 tracing::debug!(%object, reason, "waiting");
                 let text = format!("Waiting for {object} of revision {}: {reason}", self.revision);
                 self.tell(text, true);
@@ -196,8 +207,12 @@ impl Observer for RunObserver {
             EngineEvent::ObjectApplied { object } => tracing::debug!(%object, "applied"),
             EngineEvent::ObjectDeleted { object } => tracing::info!(%object, "deleted"),
             // Told once for a revision, or with what the deployment did.
-            EngineEvent::Warning { message } => tracing::debug!("warning: {message}"),
-            EngineEvent::TemplateDebug { message } => tracing::debug!("debug_print: {message}"),
+            EngineEvent::Warning { message } => {
+                tracing::debug!("warning: {}", self.masked.mask(&message));
+            }
+            EngineEvent::TemplateDebug { message } => {
+                tracing::debug!("debug_print: {}", self.masked.mask(&message));
+            }
             EngineEvent::StageFinished { .. } | EngineEvent::Barrier { .. } => {}
         }
     }
@@ -263,6 +278,17 @@ mod tests {
         );
         observer.event(waiting());
         assert!(!progress.has_changed().unwrap(), "the same again is no news");
+    }
+
+    #[tokio::test]
+    async fn what_is_waited_for_tells_no_secrets() {
+        let (_slots, observer, mut progress, _cancel) = observer().await;
+        observer.masked().learn(&serde_json::json!("hunter-22"));
+        let object = ObjectRef::new("apps/v1", "Deployment", Some("ns"), "web");
+        let reason = "login with hunter-22 refused".into();
+        observer.event(EngineEvent::Waiting { object, reason });
+        let told = progress.borrow_and_update().text.clone();
+        assert!(told.contains("login with") && !told.contains("hunter-22"), "{told}");
     }
 
     #[tokio::test]

@@ -65,6 +65,11 @@ impl Failure {
         Self::new(reason, Outlook::Retry, message)
     }
 
+    /// The end of a run that was stopped from outside; what it did is not recorded, and done again by the next run.
+    pub(crate) fn interrupted(reason: &'static str) -> Self {
+        Self::new(reason, Outlook::Interrupted, "the reconciliation was interrupted")
+    }
+
     /// A module's error under the reason of the stage it happened in; its class decides what happens next.
     pub(crate) fn describe(reason: &'static str, error: &dyn Describe) -> Self {
         Self::from_diagnostic(reason, &error.describe())
@@ -220,6 +225,11 @@ pub(crate) enum Ending {
     Failed(Failure),
     /// With whatever was due done, well or not.
     Done(Done),
+}
+
+/// A number as it stands in status.
+pub(crate) fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 /// `earlier + period`, saturating.

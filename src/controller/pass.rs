@@ -16,12 +16,16 @@ use super::{
     record,
     requests::Requests,
     schedule::Requeue,
+    state::Outdated,
     summarize::{self, Before, Event, Run, Severity, Summary, Token},
 };
 use crate::{
     api::{self, KluctlDeploymentSpec, KluctlDeploymentStatus, NamespacedName, READY, reason},
     object::ObjectRef,
 };
+
+/// Longest message of a failure in the log, in bytes.
+const LONGEST_LOGGED: usize = 2_000;
 
 /// The object as this pass found it, and the pass's own identity.
 pub(crate) struct Pass {
@@ -106,8 +110,37 @@ impl Pass {
         rivals.into_iter().filter(|who| *who != me).collect()
     }
 
-    /// Draws the conclusions, writes the status, tells about it. Returns when the object is to be looked at next.
+    /// Whether the object is gone, or for another controller to write to and to tell of: one of another shard, or the replica that
+    /// leads now.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.context.deposed.is_cancelled() || self.context.state.is_lost(&self.key)
+    }
+
+    /// Writes the status, as long as that is this controller's to do.
+    async fn store(&mut self, status: &KluctlDeploymentStatus) -> Result<(), StoreError> {
+        let (context, key) = (self.context.clone(), self.key.clone());
+        let lost = context.state.outdated(&key, Outdated::Lost);
+        if self.is_lost() {
+            return Err(StoreError::Gone);
+        }
+        tokio::select! {
+            biased;
+            // Not even between two attempts: what is stored may be another controller's word by then.
+            () = lost => Err(StoreError::Gone),
+            written = context.store.write_status(&key, &mut self.object, status) => written,
+        }
+    }
+
+    /// Draws the conclusions, writes the status, tells about it. Returns when the object is to be looked at next. All that is
+    /// left out when the object is another controller's by now.
     pub(crate) async fn conclude(mut self, ending: Ending) -> Requeue {
+        if self.is_lost() {
+            tracing::info!("the object is gone or another controller's, which has the word now");
+            if !self.context.state.is_known(&self.key) {
+                self.context.metrics.forget(&self.key);
+            }
+            return Requeue::OnChange;
+        }
         let took = self.started.elapsed().saturating_sub(self.queued);
         let claimants = self.rivals();
         let rivals: Vec<_> = claimants.iter().map(Claimant::to_string).collect();
@@ -126,7 +159,7 @@ impl Pass {
             context.metrics.done(&key, done);
         }
         self.observe(&status);
-        let written = context.store.write_status(&key, &mut self.object, &status).await;
+        let written = self.store(&status).await;
         context.metrics.reconciled(&key, took, self.queued);
         if !context.state.is_known(&key) {
             // It went away meanwhile, and its series with it.
@@ -176,8 +209,9 @@ impl Pass {
 
     /// Writes the status, for what is not the end of a reconciliation. Failures are only logged: the next pass repeats it.
     pub(crate) async fn write(&mut self, status: &KluctlDeploymentStatus) {
-        let context = self.context.clone();
-        if let Err(error) = context.store.write_status(&self.key, &mut self.object, status).await {
+        if let Err(error) = self.store(status).await
+            && !self.is_lost()
+        {
             tracing::warn!("the status could not be written: {error}");
         }
     }
@@ -196,9 +230,7 @@ impl Pass {
         self.status.claim = Some(bid.record());
         let text = format!("Claiming discriminator {:?}", bid.target.discriminator);
         let status = self.progress_status(&text);
-        let (context, key) = (self.context.clone(), self.key.clone());
-        let written = context.store.write_status(&key, &mut self.object, &status).await;
-        written.map_err(|error| unclaimed(&error))
+        self.store(&status).await.map_err(|error| unclaimed(&error))
     }
 
     /// Writes down that the target is the object's own, if it still is as `seen`, beside all others. Returns whether it was.
@@ -215,6 +247,9 @@ impl Pass {
         let status = self.progress_status(&text);
         let (context, key) = (self.context.clone(), self.key.clone());
         self.object = seen;
+        if self.is_lost() {
+            return Err(unclaimed(&StoreError::Gone));
+        }
         match context.store.write_status_onto(&key, &mut self.object, &status).await {
             Ok(()) => Ok(true),
             Err(error) => {
@@ -252,8 +287,7 @@ impl Pass {
         self.tell(events.collect());
         let revision = self.facts.revision.clone().unwrap_or_default();
         let status = self.progress_status(&format!("Deploying revision {revision}"));
-        let (context, key) = (self.context.clone(), self.key.clone());
-        context.store.write_status(&key, &mut self.object, &status).await.map_err(|error| {
+        self.store(&status).await.map_err(|error| {
             let message = format!(
                 "the status could not be written, and nothing is deployed that it does not record: {error}"
             );
@@ -271,8 +305,7 @@ impl Pass {
         }
         self.status.former_targets.iter_mut().for_each(|former| former.pruning = true);
         let status = self.progress_status("Preparing to prune former targets");
-        let (context, key) = (self.context.clone(), self.key.clone());
-        context.store.write_status(&key, &mut self.object, &status).await.map_err(|error| {
+        self.store(&status).await.map_err(|error| {
             let message = format!("the claim on former targets could not be written: {error}");
             Failure::new(reason::PRUNE_FAILED, Outlook::Backoff, message)
         })
@@ -342,27 +375,35 @@ fn unclaimed(error: &StoreError) -> Failure {
 
 fn log_end(ending: &Ending, status: &KluctlDeploymentStatus, took: Duration) {
     let revision = status.last_attempted_revision.as_deref().unwrap_or_default();
-    let failed = match ending {
-        Ending::Failed(Failure {
-            reason,
-            message,
-            outlook: Outlook::Pending | Outlook::Waiting,
-            ..
-        }) => {
-            let message = conditions::shorten_to(message, 2_000);
-            tracing::info!(reason, revision, "Waiting: {message}");
-            return;
+    let (reason, message) = match ending {
+        Ending::Failed(Failure { reason, message, outlook, .. }) => {
+            let message = conditions::shorten_to(message, LONGEST_LOGGED);
+            match outlook {
+                Outlook::Pending | Outlook::Waiting => {
+                    tracing::info!(reason, revision, "Waiting: {message}");
+                    return;
+                }
+                Outlook::Interrupted => {
+                    tracing::info!(revision, "Reconciliation interrupted after {took:?}");
+                    return;
+                }
+                Outlook::Stalled | Outlook::Retry | Outlook::Backoff => (*reason, message),
+            }
         }
-        Ending::Failed(failure) => Some((failure.reason, &failure.message)),
-        Ending::Done(_) => status
-            .condition(READY)
-            .filter(|ready| !ready.is_true())
-            .map(|ready| (ready.reason.as_str(), &ready.message)),
+        Ending::Done(_) => match status.condition(READY) {
+            Some(ready) if ready.status == api::ConditionStatus::False => {
+                (ready.reason.as_str(), conditions::shorten_to(&ready.message, LONGEST_LOGGED))
+            }
+            Some(ready) if ready.status == api::ConditionStatus::Unknown => {
+                let message = conditions::shorten_to(&ready.message, LONGEST_LOGGED);
+                tracing::info!(revision, "Reconciliation goes on after {took:?}: {message}");
+                return;
+            }
+            _ => {
+                tracing::info!(revision, "Reconciliation finished in {took:?}");
+                return;
+            }
+        },
     };
-    if let Some((reason, message)) = failed {
-        let message = conditions::shorten_to(message, 2_000);
-        tracing::info!(reason, revision, "Reconciliation failed after {took:?}: {message}");
-    } else {
-        tracing::info!(revision, "Reconciliation finished in {took:?}");
-    }
+    tracing::error!(reason, revision, error = message, "Reconciliation failed after {took:?}");
 }

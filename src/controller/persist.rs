@@ -2,7 +2,7 @@
 //!
 //! Every write names the resource version it rests on, so nothing is overwritten unseen. On a conflict the object is read
 //! anew and the same status is written onto it: the status is the controller's alone, and one controller works on an object
-//! at a time.
+//! at a time. A run whose object has become another controller's stops writing (`Pass::is_lost`).
 
 use std::{collections::BTreeMap, time::Duration};
 

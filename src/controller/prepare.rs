@@ -13,6 +13,7 @@ use super::{
     fetch::Inputs,
     identity::identify,
     includes::Includes,
+    observe::RunObserver,
     outcome::{Facts, Failure},
     readings::Readings,
 };
@@ -23,7 +24,6 @@ use crate::{
     diagnostic::{Class, Describe},
     engine::{Charts, EngineError, Externals, HttpVars, PrepareRequest, Prepared, Source},
     object::ObjectRef,
-    observer::Observer,
     project::TargetRequest,
     schema::FixedImage,
     secret::SecretTexts,
@@ -53,7 +53,7 @@ pub(crate) async fn prepare(
     inputs: Inputs,
     facts: &mut Facts,
     now: Timestamp,
-    observer: &dyn Observer,
+    observer: &RunObserver,
     cancel: &CancellationToken,
 ) -> Result<Rendered, Failure> {
     let failed = |error: &dyn Describe| Failure::describe(reason::PREPARE_FAILED, error);
@@ -106,9 +106,10 @@ pub(crate) async fn prepare(
         git: Some(git),
         http: Some(Arc::new(http)),
         helm: Some(Charts { renderer, source, kube_version: None }),
+        masked: observer.masked().clone(),
         ..Externals::default()
     };
-    let masked = externals.masked.clone();
+    let masked = observer.masked().clone();
     let mut externals = externals.with_cluster(&cluster).await.map_err(refused)?;
     // Only the Secrets of the controller's own cluster are watched.
     let reader = externals.cluster.clone().filter(|_| matches!(access, Access::Own));

@@ -18,11 +18,22 @@ pub(crate) struct Queue<K> {
     waiting: BTreeMap<(Instant, u64), K>,
     /// Where each waiting key stands.
     places: HashMap<K, (Instant, u64)>,
-    /// Keys that are being worked on, with the time at which they are wanted again, if they are.
-    running: HashMap<K, Option<Instant>>,
+    /// Keys that are being worked on.
+    running: HashMap<K, Again>,
     /// Failures in a row that call for a growing delay.
     failures: HashMap<K, u32>,
     arrivals: u64,
+}
+
+/// What is wanted of a key after the work on it that is under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Again {
+    /// What that work says at its end.
+    Open,
+    /// To be worked on again at this time, or sooner when that work says so.
+    At(Instant),
+    /// Nothing: the key was dropped meanwhile.
+    Never,
 }
 
 impl<K> Default for Queue<K> {
@@ -42,7 +53,10 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     /// until that is done.
     pub(crate) fn add(&mut self, key: K, at: Instant) {
         if let Some(again) = self.running.get_mut(&key) {
-            *again = Some(again.map_or(at, |earlier| earlier.min(at)));
+            *again = match *again {
+                Again::At(earlier) => Again::At(earlier.min(at)),
+                Again::Open | Again::Never => Again::At(at),
+            };
             return;
         }
         if let Some(place) = self.places.get(&key) {
@@ -67,16 +81,22 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         let entry = self.waiting.first_entry().filter(|entry| entry.key().0 <= now)?;
         let key = entry.remove();
         self.places.remove(&key);
-        self.running.insert(key.clone(), None);
+        self.running.insert(key.clone(), Again::Open);
         Some(key)
     }
 
-    /// Ends the work on `key`, to be repeated at `next` or when it was wished for meanwhile.
-    pub(crate) fn done(&mut self, key: &K, next: Option<Instant>) {
-        let again = self.running.remove(key).flatten();
-        if let Some(at) = [again, next].into_iter().flatten().min() {
+    /// Ends the work on `key`, to be repeated at `next` or when it was wished for meanwhile; not at all when the key was
+    /// dropped meanwhile. Returns whether it is to be repeated.
+    pub(crate) fn done(&mut self, key: &K, next: Option<Instant>) -> bool {
+        let at = match self.running.remove(key) {
+            Some(Again::Never) => None,
+            Some(Again::At(at)) => Some(next.map_or(at, |next| next.min(at))),
+            Some(Again::Open) | None => next,
+        };
+        if let Some(at) = at {
             self.add(key.clone(), at);
         }
+        at.is_some()
     }
 
     /// Whether a key is being worked on.
@@ -103,7 +123,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             self.waiting.remove(&place);
         }
         if let Some(again) = self.running.get_mut(key) {
-            *again = None;
+            *again = Again::Never;
         }
         self.failures.remove(key);
     }
@@ -175,8 +195,20 @@ mod tests {
         assert_eq!(queue.take(start), Some("b"));
         queue.add("b", start);
         queue.forget(&"b");
-        queue.done(&"b", None);
+        assert!(!queue.done(&"b", Some(start)), "whatever the work on it wishes");
         assert_eq!(queue.take(start), None);
+    }
+
+    #[test]
+    fn a_key_that_is_wanted_after_it_was_forgotten_comes_back() {
+        let start = Instant::now();
+        let mut queue = Queue::default();
+        queue.add("a", start);
+        assert_eq!(queue.take(start), Some("a"));
+        queue.forget(&"a");
+        queue.add("a", start + secs(2));
+        assert!(queue.done(&"a", Some(start + secs(300))));
+        assert_eq!(queue.next_due(), Some(start + secs(2)));
     }
 
     #[test]

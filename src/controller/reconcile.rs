@@ -18,7 +18,8 @@ use super::{
     ownership::Target,
     pass::Pass,
     persist::StoreError,
-    prepare, record,
+    prepare::{self, Rendered},
+    record,
     schedule::Requeue,
     state::Outdated,
     summarize::{self, Event, Severity, Token},
@@ -37,11 +38,14 @@ const DOWNLOAD_TELLS: Duration = Duration::from_secs(1);
 /// The object is read afresh. Nothing is changed in the cluster before a complete render; a run that is interrupted from
 /// outside leaves the status as it is, and the next run does the same again.
 pub(crate) async fn reconcile(context: &Arc<Context>, key: &NamespacedName, id: &str) -> Requeue {
+    let opening = context.stopping.run_until_cancelled(context.openings.acquire()).await;
+    let Some(Ok(opening)) = opening else { return Requeue::After(Duration::ZERO) };
     let mut pass = match begin(context, key, id).await {
         Ok(pass) => pass,
         Err(over) => return over,
     };
     if pass.object.is_deleting() {
+        drop(opening);
         return Box::pin(delete::delete(pass)).await;
     }
     let spec = match readable(&mut pass).await {
@@ -53,6 +57,7 @@ pub(crate) async fn reconcile(context: &Arc<Context>, key: &NamespacedName, id: 
             };
         }
     };
+    drop(opening);
     warn_of_deprecated_fields(&pass, &spec);
     let ending = match Box::pin(run(&mut pass, &spec)).await {
         Ok(done) => Ending::Done(done),
@@ -61,8 +66,11 @@ pub(crate) async fn reconcile(context: &Arc<Context>, key: &NamespacedName, id: 
     pass.conclude(ending).await
 }
 
-/// Reads the object.
+/// Reads the object, unless it is another controller's meanwhile.
 async fn begin(context: &Arc<Context>, key: &NamespacedName, id: &str) -> Result<Pass, Requeue> {
+    if !context.state.is_known(key) {
+        return Err(Requeue::OnChange);
+    }
     match context.store.get(key).await {
         Ok(Some(object)) => Ok(Pass::new(context.clone(), key.clone(), object, id.to_owned())),
         Ok(None) => {
@@ -108,7 +116,6 @@ async fn readable(pass: &mut Pass) -> Result<KluctlDeploymentSpec, Option<Failur
 /// The stages: fetch, prepare, decide, act.
 async fn run(pass: &mut Pass, spec: &KluctlDeploymentSpec) -> Result<Done, Failure> {
     let context = pass.context.clone();
-    let key = pass.key.clone();
     let cancel = context.interrupt.child_token();
     // Whatever ends this run, nothing of it goes on in the background.
     let _ends_with_the_run = cancel.clone().drop_guard();
@@ -121,56 +128,21 @@ async fn run(pass: &mut Pass, spec: &KluctlDeploymentSpec) -> Result<Done, Failu
     pass.queued += queued.elapsed();
     let revision = pass.facts.revision.clone().unwrap_or_default();
     let (observer, progress) =
-        RunObserver::new(context.slots.clone(), slot, cancel.clone(), revision.clone());
+        RunObserver::new(context.slots.clone(), slot, cancel.clone(), revision);
 
-    if pass
-        .status
-        .condition(api::READY)
-        .is_none_or(|ready| ready.observed_generation != Some(pass.generation))
-    {
-        let status = pass.progress_status(&format!("Preparing revision {revision}"));
-        pass.write(&status).await;
-    }
-    let started = Instant::now();
-    let facts = &mut pass.facts;
-    let prepared =
-        Box::pin(prepare::prepare(&context, spec, inputs, facts, super::now(), &observer, &cancel));
-    let late = || {
-        let timeout = api::GoDuration(spec.timeout());
-        let message = format!("the project was not rendered within spec.timeout ({timeout})");
-        Failure::retry(reason::PREPARE_FAILED, message)
-    };
-    let rendered = within(deadline, &context.stopping, late, prepared).await;
-    context.metrics.stage(&key, Stage::Prepare, started.elapsed());
-    let rendered = rendered?;
-
-    let is_elsewhere = settle_cluster(pass);
-    let actions = decide::decide(Basis {
-        now: super::now(),
-        spec,
-        generation: pass.generation,
-        status: &pass.status,
-        objects_hash: &rendered.prepared.desired.objects_hash,
-        requests: &pass.requests,
-        dry_run: pass.is_dry_run(),
-        is_elsewhere,
-    });
-    tracing::debug!(?actions, hash = rendered.prepared.desired.objects_hash, "decided");
+    let rendered = render(pass, spec, inputs, deadline, &observer, &cancel).await?;
+    let actions = decide(pass, spec, &rendered);
     let queued = Instant::now();
     let _turn = claim(pass, actions, &observer).await?;
     deadline += queued.elapsed();
     if actions.is_empty() {
         return Ok(Done::default());
     }
-    if actions.deploy.is_some() {
-        let found = engine::footprint(&rendered.cluster, &rendered.prepared.desired).await;
-        pass.facts.footprint = record::kept(found);
-        pass.record_target().await?;
+    announce(pass, &rendered, actions).await?;
+    if context.stopping.is_cancelled() {
+        return Err(interrupted());
     }
-    if actions.prune {
-        pass.announce_pruning().await?;
-    }
-    let (facts, id) = (pass.facts.clone(), pass.id.clone());
+    let (key, id, facts) = (pass.key.clone(), pass.id.clone(), pass.facts.clone());
     let (footprint, former) = (pass.status.footprint.clone(), pass.status.former_targets.clone());
     let run = Acting {
         context: &context,
@@ -185,14 +157,71 @@ async fn run(pass: &mut Pass, spec: &KluctlDeploymentSpec) -> Result<Done, Failu
         cancel: &cancel,
         deadline,
     };
-    if context.stopping.is_cancelled() {
-        return Err(interrupted());
-    }
     let acting = Box::pin(act::act(run, &rendered, &facts, actions));
     let acting = while_wanted(&context, &key, &observer, &cancel, acting);
     let done = pass.with_progress(progress, is_repetition(actions), acting).await;
     pass.queued += observer.queued();
     done
+}
+
+/// Renders the target, within the run's time.
+async fn render(
+    pass: &mut Pass,
+    spec: &KluctlDeploymentSpec,
+    inputs: Inputs,
+    deadline: Instant,
+    observer: &RunObserver,
+    cancel: &CancellationToken,
+) -> Result<Rendered, Failure> {
+    let context = pass.context.clone();
+    let ready = pass.status.condition(api::READY);
+    if ready.is_none_or(|ready| ready.observed_generation != Some(pass.generation)) {
+        let revision = pass.facts.revision.clone().unwrap_or_default();
+        let status = pass.progress_status(&format!("Preparing revision {revision}"));
+        pass.write(&status).await;
+    }
+    let started = Instant::now();
+    let facts = &mut pass.facts;
+    let prepared =
+        Box::pin(prepare::prepare(&context, spec, inputs, facts, super::now(), observer, cancel));
+    let late = || {
+        let timeout = api::GoDuration(spec.timeout());
+        let message = format!("the project was not rendered within spec.timeout ({timeout})");
+        Failure::retry(reason::PREPARE_FAILED, message)
+    };
+    let rendered = within(deadline, &context.stopping, late, prepared).await;
+    context.metrics.stage(&pass.key, Stage::Prepare, started.elapsed());
+    rendered
+}
+
+/// Decides what is due, by what was rendered and what the status records.
+fn decide(pass: &mut Pass, spec: &KluctlDeploymentSpec, rendered: &Rendered) -> Actions {
+    let is_elsewhere = settle_cluster(pass);
+    let actions = decide::decide(Basis {
+        now: super::now(),
+        spec,
+        generation: pass.generation,
+        status: &pass.status,
+        objects_hash: &rendered.prepared.desired.objects_hash,
+        requests: &pass.requests,
+        dry_run: pass.is_dry_run(),
+        is_elsewhere,
+    });
+    tracing::debug!(?actions, hash = rendered.prepared.desired.objects_hash, "decided");
+    actions
+}
+
+/// Writes down what the run is about to change, before it does.
+async fn announce(pass: &mut Pass, rendered: &Rendered, actions: Actions) -> Result<(), Failure> {
+    if actions.deploy.is_some() {
+        let found = engine::footprint(&rendered.cluster, &rendered.prepared.desired).await;
+        pass.facts.footprint = record::kept(found);
+        pass.record_target().await?;
+    }
+    if actions.prune {
+        pass.announce_pruning().await?;
+    }
+    Ok(())
 }
 
 /// Reads what the deployment refers to, as soon as it is its turn. Returns also when the run's time is up.
@@ -251,7 +280,7 @@ pub(super) async fn while_wanted<T>(
         };
         tokio::select! {
             () = rests => {}
-            () = context.state.outdated(key, Outdated::Lost) => {
+            () = context.state.outdated(key, Outdated::Contested) => {
                 tracing::info!("the target or the object is another's now, interrupting the run");
             }
         }
@@ -313,7 +342,7 @@ async fn claim(
         }
         return Ok(None);
     };
-    match claims::claim(pass, &target).await? {
+    match claims::claim(pass, &target, observer).await? {
         Claimed::Granted => {
             let context = pass.context.clone();
             if let Some(turn) = context.turns.try_take(&target) {
@@ -356,7 +385,7 @@ async fn within<T>(
 }
 
 fn interrupted() -> Failure {
-    Failure::new(reason::PREPARE_FAILED, Outlook::Interrupted, "the reconciliation was interrupted")
+    Failure::interrupted(reason::PREPARE_FAILED)
 }
 
 /// Fields that have no effect any more are told once per generation, not silently ignored.

@@ -9,7 +9,7 @@ use tracing::Instrument;
 
 use super::{
     context::{Clusters, Context},
-    leader::{Election, Terms, lease_name},
+    leader::{Election, RELEASE, Terms, lease_name},
     metrics::Metrics,
     notify::{self, FluxEvents, Notifier},
     options::Options,
@@ -38,6 +38,10 @@ use crate::{
 const LAST_WRITES: Duration = Duration::from_secs(5);
 /// How long events get to leave at the end.
 const LAST_EVENTS: Duration = Duration::from_secs(5);
+/// The longest that the controller goes on after the grace period: last writes, the lease, events, and a second for whatever is
+/// on the blocking pool.
+pub const LONGEST_END: Duration =
+    Duration::from_secs(LAST_WRITES.as_secs() + RELEASE.as_secs() + LAST_EVENTS.as_secs() + 1);
 
 /// Why the controller cannot run, or stopped.
 #[derive(Debug, thiserror::Error)]
@@ -112,16 +116,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Co
         Notifier::start(&client, flux.as_ref(), metrics.clone(), &mut senders, &background);
     let concurrency = options.concurrency.max(1);
     let own_server = own_config.cluster_url.to_string();
-    let election = options.elects_leader.then(|| {
-        let name = lease_name(options.label_selector.as_deref());
-        Election::new(
-            client.clone(),
-            &options.controller_namespace,
-            name,
-            &options.host,
-            Terms::default(),
-        )
-    });
+    let election = options.elects_leader.then(|| candidate(&options, &client));
     let context = Arc::new(Context {
         clusters: Clusters::new(Clients::new(own_config, connect_options), own_server),
         store: ObjectStore::new(client),
@@ -135,11 +130,13 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Co
             parallel: cores(),
         }),
         engine: Engine::new(Limits::for_cores(cores())),
+        openings: Semaphore::new(concurrency * 4),
         lookups: Semaphore::new(concurrency * 4),
         slots: Arc::new(Semaphore::new(concurrency)),
         turns: Turns::default(),
         stopping: shutdown.child_token(),
         interrupt: CancellationToken::new(),
+        deposed: CancellationToken::new(),
         own,
         state,
         notifier,
@@ -152,6 +149,13 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Co
     background.cancel();
     services.shutdown().await;
     result
+}
+
+/// This replica as a candidate for the lease of its shard.
+fn candidate(options: &Options, client: &kube::Client) -> Election {
+    let name = lease_name(options.label_selector.as_deref());
+    let (namespace, host) = (&options.controller_namespace, &options.host);
+    Election::new(client.clone(), namespace, name, host, Terms::default())
 }
 
 /// Opens the cache of artifacts, or (when another process of this machine has it) the next one of a few beside it.
@@ -255,11 +259,10 @@ async fn lead(
     let working_is_over = CancellationToken::new();
     let holding = async {
         let is_ours = election.hold(since, super::now, &working_is_over).await;
-        stop.cancel();
         if !is_ours {
-            // Another replica works now: nothing may be changed any more.
-            context.interrupt.cancel();
+            context.deposed.cancel();
         }
+        stop.cancel();
         is_ours
     };
     let working = async {
@@ -275,7 +278,8 @@ async fn lead(
     Ok(())
 }
 
-/// Hands out due objects until `stop` fires, then waits for the runs that are under way.
+/// Hands out due objects until `stop` fires, then waits for the runs that are under way; but ends them where they are, with
+/// nothing more said or written, when another replica takes over.
 async fn dispatch(context: &Arc<Context>, stop: &CancellationToken) {
     let mut runs = JoinSet::new();
     tracing::info!("reconciling");
@@ -286,6 +290,15 @@ async fn dispatch(context: &Arc<Context>, stop: &CancellationToken) {
     }
     while runs.try_join_next().is_some() {}
     tracing::info!(running = runs.len(), "stopping");
+    let ended = context.deposed.run_until_cancelled(end(context, &mut runs)).await;
+    if ended.is_none() {
+        tracing::warn!(running = runs.len(), "another replica may be at work, dropping what runs");
+    }
+    runs.shutdown().await;
+}
+
+/// Waits until all runs have ended, by themselves within the grace period or else by being interrupted.
+async fn end(context: &Context, runs: &mut JoinSet<()>) {
     let all = async { while runs.join_next().await.is_some() {} };
     if tokio::time::timeout(context.options.grace_period, all).await.is_ok() {
         return;
@@ -293,9 +306,8 @@ async fn dispatch(context: &Arc<Context>, stop: &CancellationToken) {
     tracing::warn!(running = runs.len(), "the grace period is over, interrupting what runs");
     context.interrupt.cancel();
     let all = async { while runs.join_next().await.is_some() {} };
-    if tokio::time::timeout(LAST_WRITES, all).await.is_err() {
-        runs.shutdown().await;
-    }
+    // Whoever has not written by then is dropped.
+    let _all = tokio::time::timeout(LAST_WRITES, all).await;
 }
 
 /// One run over one object. A panic is our defect: it is logged, and does not stop the others.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::{
-    decide::last_deployment,
+    decide::{last_deployment, prune_again, validate_again},
     outcome::{Failure, Outlook, after, until},
 };
 use crate::api::{KluctlDeploymentSpec, KluctlDeploymentStatus};
@@ -28,11 +28,13 @@ pub(crate) enum Requeue {
 /// When to run again after everything due was done, well or not.
 ///
 /// That is after `interval` (varied by `jitter`, a factor around 1, so that many objects do not run in step), or earlier
-/// when a deployment or validation falls due, or when something failed and is tried again.
+/// when a deployment or validation falls due, or when something failed and is tried again. `objects_hash` is that of what was
+/// rendered, if it is for the cluster deployed to.
 pub(crate) fn after_run(
     now: Timestamp,
     spec: &KluctlDeploymentSpec,
     status: &KluctlDeploymentStatus,
+    objects_hash: Option<&str>,
     dry_run: bool,
     jitter: f64,
 ) -> Requeue {
@@ -45,29 +47,20 @@ pub(crate) fn after_run(
 
     let validate = status.last_validate_result.as_ref().filter(|_| spec.validate && !dry_run);
     let validated_at = validate.and_then(|last| time(last.time.as_ref()));
-    let revalidate = validate.filter(|last| !last.ready).map(|_| retry);
-
-    let pruned_at = status.last_prune_result.as_ref().and_then(|last| time(last.time.as_ref()));
-    let prune_again = (spec.prune && prune_failed(status)).then_some(retry);
 
     let delay = [
         deployed_at.zip(spec.deploy_period()),
         deployed_at.zip(redeploy),
         validated_at.zip(spec.validate_period()),
-        validated_at.zip(revalidate),
-        pruned_at.zip(prune_again),
     ]
     .into_iter()
     .flatten()
-    .map(|(last, period)| until(now, after(last, period)))
+    .map(|(last, period)| after(last, period))
+    .chain(prune_again(spec, status, objects_hash, dry_run))
+    .chain(validate.and_then(|last| validate_again(spec, last)))
+    .map(|due| until(now, due))
     .fold(spec.interval.0.mul_f64(jitter), Duration::min);
     Requeue::After(delay.max(SHORTEST))
-}
-
-/// Whether deletions are outstanding.
-pub(crate) fn prune_failed(status: &KluctlDeploymentStatus) -> bool {
-    !status.survivors.is_empty()
-        || status.last_prune_result.as_ref().is_some_and(|last| !last.succeeded())
 }
 
 /// When to run again after a run that ended early. `waiting` is the pause of those that wait for other objects.

@@ -23,16 +23,12 @@ pub(crate) struct SecretData {
 
 /// The core kind `Secret`.
 pub(crate) fn secret_kind() -> ApiKind {
-    core_kind("Secret", "secrets")
+    ApiKind::core("Secret")
 }
 
 /// The core kind `ServiceAccount`.
 pub(crate) fn service_account_kind() -> ApiKind {
-    core_kind("ServiceAccount", "serviceaccounts")
-}
-
-fn core_kind(kind: &str, plural: &str) -> ApiKind {
-    ApiKind { kind: kind.into(), plural: plural.into(), namespaced: true, ..ApiKind::namespace() }
+    ApiKind::core("ServiceAccount")
 }
 
 /// Reads a Secret as the controller itself. `field` is where the user named it.

@@ -34,8 +34,10 @@ pub(crate) struct State {
 pub(crate) enum Outdated {
     /// Its spec, requests or source changed: it should not wait for anything any more.
     Changed,
-    /// The object is gone, or is another controller's now, or its target is another object's: it must not change anything
-    /// any more.
+    /// Its target is another object's: it must not change anything in the cluster any more.
+    Contested,
+    /// The object is gone, or is another controller's now: it must not change anything any more, the object's status
+    /// included.
     Lost,
 }
 
@@ -162,7 +164,7 @@ impl State {
             woken.extend(concerned);
             (woken, lost)
         };
-        self.outdate(&lost, Outdated::Lost);
+        self.outdate(&lost, Outdated::Contested);
         self.wake(woken);
     }
 
@@ -232,6 +234,11 @@ impl State {
         let _changed = outdated.wait_for(is_outdated).await;
     }
 
+    /// Whether the deployment's run must not even write its status any more.
+    pub(crate) fn is_lost(&self, key: &NamespacedName) -> bool {
+        self.outdated.borrow().get(key) == Some(&Outdated::Lost) || !self.is_known(key)
+    }
+
     /// The next deployment that is due; waits for one.
     pub(crate) async fn next(&self) -> NamespacedName {
         loop {
@@ -253,7 +260,8 @@ impl State {
         }
     }
 
-    /// Ends the work on a deployment that [`State::next`] gave out. Returns the delay until the next run.
+    /// Ends the work on a deployment that [`State::next`] gave out. Returns the delay until the next run; there is none for a
+    /// deployment that was removed meanwhile.
     pub(crate) fn done(&self, key: &NamespacedName, next: Requeue) -> Option<Duration> {
         let mut queue = self.queue();
         let delay = match next {
@@ -267,11 +275,11 @@ impl State {
                 None
             }
         };
-        queue.done(key, delay.and_then(|delay| Instant::now().checked_add(delay)));
+        let repeats = queue.done(key, delay.and_then(|delay| Instant::now().checked_add(delay)));
         drop(queue);
         self.outdated.send_if_modified(|outdated| outdated.remove(key).is_some());
         self.news.notify_one();
-        delay
+        delay.filter(|_| repeats)
     }
 
     /// Numbers of deployments that are due and that are being worked on.
@@ -336,8 +344,9 @@ mod tests {
         let running = state.next().await;
         state.observe_claim(&key("a"), Some(bid(ClaimState::Granted)));
         state.observe_foreign(&key("other"), Some(bid(ClaimState::Granted)));
-        let lost = state.outdated(&running, Outdated::Lost);
+        let lost = state.outdated(&running, Outdated::Contested);
         assert!(tokio::time::timeout(brief, lost).await.is_ok(), "the run goes on");
+        assert!(!state.is_lost(&running), "its status stays this controller's to write");
         state.done(&running, Requeue::OnChange);
         assert_eq!(drain(&state).await, ["a"]);
         state.remove_foreign(&key("other"));
@@ -356,6 +365,15 @@ mod tests {
         state.remove(&key("a"));
         let lost = state.outdated(&running, Outdated::Lost);
         assert!(tokio::time::timeout(Duration::from_millis(5), lost).await.is_ok());
+        assert!(state.is_lost(&running));
+        state.observe(&key("a"), entry());
+        assert!(state.is_lost(&running), "the run began before the object came back");
+        state.remove(&key("a"));
+        assert_eq!(state.done(&running, Requeue::After(Duration::ZERO)), None);
+        assert!(drain(&state).await.is_empty(), "an interrupted run is not repeated here");
+        state.observe(&key("a"), entry());
+        assert_eq!(drain(&state).await, ["a"]);
+        assert!(!state.is_lost(&running));
     }
 
     #[tokio::test]

@@ -15,15 +15,16 @@ use jiff::Timestamp;
 use self::events::{command_event, episode, finished, left_behind, warnings_event};
 use super::{
     conditions::{Stamp, remove, shorten, shorten_to},
-    decide::last_deployment,
-    outcome::{Done, Ending, Facts, Failure, Outlook},
-    record::{raw_target, record_target},
+    decide::{self, last_deployment},
+    outcome::{Done, Ending, Facts, Failure, Outlook, count},
+    record::{is_same_cluster, raw_target, record_target},
     requests::Requests,
     schedule::{self, Requeue},
 };
 use crate::api::{
-    ClaimState, Condition, ConditionStatus, KluctlDeploymentSpec, KluctlDeploymentStatus,
-    MAX_LISTED_FAILURES, OWNERSHIP_CONFLICT, ObjectFailure, READY, RECONCILING, STALLED, reason,
+    ClaimState, Condition, ConditionStatus, GoDuration, KluctlDeploymentSpec,
+    KluctlDeploymentStatus, MAX_LISTED_FAILURES, OWNERSHIP_CONFLICT, ObjectFailure, READY,
+    RECONCILING, STALLED, ValidateStatus, reason,
 };
 
 /// The object before the run.
@@ -138,16 +139,7 @@ fn summarize_failure(
         if failure.reason == reason::DEPLOY_FAILED {
             // Something may have been applied: what Ready said before need not be true any more.
             let message = "Interrupted; the reconciliation is going to be repeated";
-            let unknown = ConditionStatus::Unknown;
-            stamp.set(&mut status, READY, unknown, reason::PROGRESSING, message);
-            stamp.set(
-                &mut status,
-                RECONCILING,
-                ConditionStatus::True,
-                reason::PROGRESSING,
-                message,
-            );
-            remove(&mut status, STALLED);
+            set_progressing(stamp, &mut status, message, message);
         }
         return Summary { status, events: Vec::new(), next };
     }
@@ -192,7 +184,7 @@ fn summarize_done(
         return Summary { status, events: Vec::new(), next: Requeue::OnChange };
     };
     take_over(&mut status, spec, facts, done, run);
-    let verdict = verdict(&status, spec, facts, run.dry_run);
+    let verdict = verdict(&status, spec, facts, run);
     let was_ready = before.status.condition(READY).is_some_and(Condition::is_true);
     let stamp = Stamp { generation: before.generation, now: run.now };
     let ready = before.status.condition(READY);
@@ -210,13 +202,16 @@ fn summarize_done(
             remove(&mut status, RECONCILING);
             status.observed_generation = before.generation;
         }
+        Verdict::Progressing(message) => set_progressing(stamp, &mut status, message, message),
         Verdict::NotReady(reason, message) => {
             stamp.set(&mut status, READY, ConditionStatus::False, reason, message);
             set_retrying(stamp, &mut status, message);
         }
     }
     remove(&mut status, STALLED);
-    let next = schedule::after_run(run.now, spec, &status, run.dry_run, run.jitter);
+    let is_here = run.dry_run || is_same_cluster(status.cluster_id.as_deref(), facts.cluster_id());
+    let here = facts.objects_hash.as_deref().filter(|_| is_here);
+    let next = schedule::after_run(run.now, spec, &status, here, run.dry_run, run.jitter);
 
     let mut events = Vec::new();
     events.extend(done.deploy.as_ref().filter(|outcome| outcome.status.succeeded()).map(
@@ -246,6 +241,8 @@ fn summarize_done(
                 events.push(finished(run, next));
             }
         }
+        // Told once it is ready, or fails.
+        Verdict::Progressing(_) => {}
         Verdict::NotReady(reason, message) => {
             let is_repeat = ready
                 .is_some_and(|ready| ready.reason == *reason && ready.message == shorten(message));
@@ -299,15 +296,25 @@ fn take_over(
     }
     match (&done.validate, spec.validate) {
         (_, false) => status.last_validate_result = None,
-        (Some(validate), true) => status.last_validate_result = Some(validate.status.clone()),
+        (Some(validate), true) => {
+            let last = status.last_validate_result.take().filter(|_| done.deploy.is_none());
+            let known = last.and_then(|last| last.progressing_since);
+            let since = validate.status.progressing_since.clone();
+            status.last_validate_result = Some(ValidateStatus {
+                progressing_since: since.map(|since| known.unwrap_or(since)),
+                ..validate.status.clone()
+            });
+        }
         (None, true) => {}
     }
     // What failed is kept until the stage that found it has run again.
     if *done != Done::default() {
         let commands =
             [&done.deploy, &done.prune].into_iter().flatten().map(|outcome| &outcome.failed);
+        let last = status.last_validate_result.as_ref();
+        let is_over = !last.is_some_and(|last| decide::is_progressing(spec, last, run.now));
         let failed: Vec<_> = commands
-            .chain(done.validate.as_ref().map(|outcome| &outcome.failed))
+            .chain(done.validate.as_ref().filter(|_| is_over).map(|outcome| &outcome.failed))
             .flatten()
             .cloned()
             .collect();
@@ -340,6 +347,8 @@ fn with_former(message: &str, status: &KluctlDeploymentStatus) -> String {
 
 enum Verdict {
     Ready(String),
+    /// Nothing failed, and what is not ready is on its way.
+    Progressing(String),
     NotReady(&'static str, String),
 }
 
@@ -348,14 +357,15 @@ fn verdict(
     status: &KluctlDeploymentStatus,
     spec: &KluctlDeploymentSpec,
     facts: &Facts,
-    dry_run: bool,
+    run: Run,
 ) -> Verdict {
+    let dry_run = run.dry_run;
     let deploy = last_deployment(status, dry_run);
     if let Some(failed) = deploy.filter(|last| !last.succeeded()) {
         let text = failed.error.clone().unwrap_or_else(|| format!("{} errors", failed.errors));
         return Verdict::NotReady(reason::DEPLOY_FAILED, format!("deploy failed: {text}"));
     }
-    if spec.prune && schedule::prune_failed(status) {
+    if spec.prune && decide::prune_failed(status) {
         let last = status.last_prune_result.as_ref();
         let text = last
             .and_then(|last| last.error.clone())
@@ -365,6 +375,15 @@ fn verdict(
     let validate = status.last_validate_result.as_ref().filter(|_| spec.validate && !dry_run);
     if let Some(failed) = validate.filter(|last| !last.ready) {
         let text = failed.error.clone().unwrap_or_else(|| format!("{} errors", failed.errors));
+        if decide::is_progressing(spec, failed, run.now) {
+            return Verdict::Progressing(format!("Waiting until all objects are ready: {text}"));
+        }
+        let text = match failed.progressing_since {
+            Some(_) => {
+                format!("not ready within spec.timeout ({}): {text}", GoDuration(spec.timeout()))
+            }
+            None => text,
+        };
         return Verdict::NotReady(reason::VALIDATE_FAILED, format!("validate failed: {text}"));
     }
     let revision = facts.revision.as_deref().unwrap_or("unknown");
@@ -393,10 +412,7 @@ pub(crate) fn progress(
         status.last_attempted_digest.clone_from(&facts.digest);
     }
     let stamp = Stamp { generation: before.generation, now };
-    let open = "Reconciliation in progress";
-    stamp.set(&mut status, READY, ConditionStatus::Unknown, reason::PROGRESSING, open);
-    stamp.set(&mut status, RECONCILING, ConditionStatus::True, reason::PROGRESSING, message);
-    remove(&mut status, STALLED);
+    set_progressing(stamp, &mut status, "Reconciliation in progress", message);
     status
 }
 
@@ -418,6 +434,18 @@ pub(crate) fn suspended(
     status
 }
 
+/// Ready is open, as `ready` says; Reconciling says what is under way.
+fn set_progressing(
+    stamp: Stamp,
+    status: &mut KluctlDeploymentStatus,
+    ready: &str,
+    reconciling: &str,
+) {
+    stamp.set(status, READY, ConditionStatus::Unknown, reason::PROGRESSING, ready);
+    stamp.set(status, RECONCILING, ConditionStatus::True, reason::PROGRESSING, reconciling);
+    remove(status, STALLED);
+}
+
 fn set_retrying(stamp: Stamp, status: &mut KluctlDeploymentStatus, message: &str) {
     stamp.set(status, RECONCILING, ConditionStatus::True, reason::PROGRESSING_WITH_RETRY, message);
     remove(status, STALLED);
@@ -426,8 +454,4 @@ fn set_retrying(stamp: Stamp, status: &mut KluctlDeploymentStatus, message: &str
 fn limited(failures: &[ObjectFailure]) -> Vec<ObjectFailure> {
     let listed = failures.iter().take(MAX_LISTED_FAILURES);
     listed.map(|f| ObjectFailure { message: shorten_to(&f.message, 1_000), ..f.clone() }).collect()
-}
-
-fn count(number: usize) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }

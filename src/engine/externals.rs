@@ -179,7 +179,7 @@ fn within(namespace: &str) -> Option<&str> {
 /// The kind as the cluster serves it. The kinds that most variables come from need no discovery.
 async fn api_kind(cluster: &Cluster, api_version: &str, kind: &str) -> Result<ApiKind, Diagnostic> {
     if api_version == "v1" && matches!(kind, "ConfigMap" | "Secret") {
-        return Ok(core_kind(kind));
+        return Ok(ApiKind::core(kind));
     }
     let reference = ObjectRef::new(api_version, kind, None, "");
     let kinds = cluster.kinds().await.map_err(|outcome| refused(&outcome, KINDS_UNKNOWN))?;
@@ -187,16 +187,6 @@ async fn api_kind(cluster: &Cluster, api_version: &str, kind: &str) -> Result<Ap
         let message = format!("the target cluster does not serve {kind} in {api_version}");
         Diagnostic::new(Class::Project, message)
     })
-}
-
-/// One of the namespaced kinds of the core group, whose plural is regular.
-fn core_kind(kind: &str) -> ApiKind {
-    ApiKind {
-        kind: kind.to_owned(),
-        plural: format!("{}s", kind.to_lowercase()),
-        namespaced: true,
-        ..ApiKind::namespace()
-    }
 }
 
 fn refused(outcome: &ApiOutcome, what: &str) -> Diagnostic {

@@ -45,6 +45,7 @@ async fn execute(
             result.warnings.extend(remarks(&live.warnings));
             result.warnings.extend(remarks(&live.unlisted));
             let found = run(desired, &live, &kinds, clock.now());
+            result.progressing = result.errors.is_empty() && found.is_progressing();
             result.errors.extend(found.errors);
             result.warnings.extend(found.warnings);
             result.results = found.results;

@@ -70,6 +70,7 @@ impl ValidateResult {
             warnings: Vec::new(),
             errors: Vec::new(),
             results: Vec::new(),
+            progressing: false,
             interrupted: false,
         }
     }

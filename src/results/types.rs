@@ -402,6 +402,10 @@ pub struct ValidateResult {
     /// Results that objects themselves report.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<ValidateResultEntry>,
+    /// Whether there are errors, and all are about objects that are on their way and may become ready by themselves. Not on the
+    /// wire.
+    #[serde(skip)]
+    pub progressing: bool,
     /// Whether the validation was cancelled or ran out of time. Not on the wire.
     #[serde(skip)]
     pub interrupted: bool,

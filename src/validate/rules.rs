@@ -11,6 +11,8 @@ use crate::{
 pub struct Finding {
     /// What is missing or not ready.
     pub errors: Vec<String>,
+    /// Whether the object is on its way, so that the errors may go by themselves.
+    pub is_progressing: bool,
     /// What to know.
     pub warnings: Vec<String>,
     /// Annotations `validate-result.kluctl.io/…` of the live object, with their values.
@@ -27,10 +29,9 @@ impl Finding {
 /// when they succeed, or never run, are not expected; everything else must be there and ready.
 pub fn judge(desired: &Object, live: Option<&Object>, facts: &Facts) -> Finding {
     if annotations::is_delete(desired) {
-        return match live {
-            Some(_) => Finding::error("is marked for deletion but still exists"),
-            None => Finding::default(),
-        };
+        let Some(live) = live else { return Finding::default() };
+        let still_there = Finding::error("is marked for deletion but still exists");
+        return Finding { is_progressing: is_going(live), ..still_there };
     }
     if let (Some(hook), _) = hook_of(desired)
         && (!hook.is_persistent() || hook.is_never_run())
@@ -42,9 +43,10 @@ pub fn judge(desired: &Object, live: Option<&Object>, facts: &Facts) -> Finding 
         return Finding::default();
     }
     let assessment = assess(live, facts);
-    let errors = match assessment.readiness {
-        Readiness::Ready => Vec::new(),
-        Readiness::Progressing { reason } | Readiness::Failed { reason } => vec![reason],
+    let (errors, is_progressing) = match assessment.readiness {
+        Readiness::Ready => (Vec::new(), false),
+        Readiness::Progressing { reason } => (vec![reason], true),
+        Readiness::Failed { reason } => (vec![reason], false),
     };
     let results = live
         .annotations()
@@ -52,7 +54,12 @@ pub fn judge(desired: &Object, live: Option<&Object>, facts: &Facts) -> Finding 
         .filter(|(key, _)| key.starts_with(annotations::VALIDATE_RESULT_PREFIX));
     Finding {
         errors,
+        is_progressing,
         warnings: assessment.warnings,
         results: results.map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
     }
+}
+
+fn is_going(live: &Object) -> bool {
+    !live.value()["metadata"]["deletionTimestamp"].is_null()
 }

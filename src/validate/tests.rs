@@ -29,6 +29,25 @@ fn what_is_wanted_must_be_there_and_ready() {
 }
 
 #[test]
+fn what_is_on_its_way_is_told_from_what_failed() {
+    let facts = Facts { has_status: Some(true), now: Timestamp::UNIX_EPOCH };
+    let desired = job(&json!({}), &json!({}));
+    let is_progressing = |live: Option<&Object>| judge(&desired, live, &facts).is_progressing;
+    assert!(is_progressing(Some(&desired)));
+    let failed = json!({"conditions": [{"type": "Failed", "status": "True", "message": "no"}]});
+    assert!(!is_progressing(Some(&job(&json!({}), &failed))));
+    assert!(!is_progressing(None), "what is missing does not come by itself");
+    let complete = json!({"conditions": [{"type": "Complete", "status": "True"}]});
+    assert!(!is_progressing(Some(&job(&json!({}), &complete))));
+    let unwanted = job(&json!({"kluctl.io/delete": "true"}), &json!({}));
+    assert!(!judge(&unwanted, Some(&desired), &facts).is_progressing);
+    let mut going = desired.value().clone();
+    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+    let going = Object::new(going).unwrap();
+    assert!(judge(&unwanted, Some(&going), &facts).is_progressing);
+}
+
+#[test]
 fn what_is_marked_for_deletion_must_be_gone() {
     let delete = json!({"kluctl.io/delete": "true"});
     assert_eq!(errors(&delete, None), [""; 0]);

@@ -15,6 +15,7 @@ tests![
     a_suspended_object_gives_up_what_it_has_only_asked_for,
     a_rival_is_found_at_the_same_address_without_rights_on_the_identity,
     the_own_cluster_is_recognised_by_its_address,
+    who_waits_for_another_to_step_back_holds_no_worker,
 ];
 
 const API: &str = "flux.kluctl.io/v1alpha1";
@@ -77,6 +78,35 @@ async fn a_request_that_nobody_renews_is_taken_down(case: &mut Case) -> Result<(
     let orphan = case.get_deployment("orphan").await?;
     let claim = &orphan["status"]["claim"];
     ensure!(claim["state"] == "Refused" && claim["requestedAt"].is_null(), "{claim}");
+    Ok(())
+}
+
+async fn who_waits_for_another_to_step_back_holds_no_worker(case: &mut Case) -> Result<()> {
+    orphan(case, json!({}), json!({"state": "Requested", "requestedAt": ago(0)})).await?;
+    // The API server tells ages by the second.
+    tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
+    let arguments =
+        ["--watch-label-selector=shard=one", "--requeue-dependency=1s", "--concurrent=1"];
+    case.start_controller(&arguments).await?;
+    for number in 0..6 {
+        let name = format!("app-{number}");
+        deploy(case, &name, json!({"shard": "one"}), json!({})).await?;
+    }
+    case.wait_deployment("app-0", "its request", |object| {
+        object["status"]["claim"]["state"] == "Requested"
+    })
+    .await?;
+    let manifest = config_map("free", "first");
+    case.publish("free", &with(&SHARED, &[("config/it.yaml", &manifest)]), "v1@sha256:0001")
+        .await?;
+    let mut free = case.artifact_deployment("free", "free", json!({}));
+    free["metadata"]["labels"] = json!({"shard": "one"});
+    let started = std::time::Instant::now();
+    case.apply(free).await?;
+    case.wait_ready("free").await?;
+    // Each of the six waits for five seconds, again and again.
+    let took = started.elapsed();
+    ensure!(took < std::time::Duration::from_secs(12), "deployed after {took:?}");
     Ok(())
 }
 

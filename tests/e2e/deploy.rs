@@ -1,5 +1,7 @@
 //! New revisions deploy, unchanged ones do not, removed objects are pruned, bad input loses nothing.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
@@ -19,6 +21,7 @@ tests![
     without_prune_and_delete_nothing_is_removed,
     pruning_without_a_discriminator_is_refused,
     an_orphan_whose_deletion_is_refused_survives_in_status_and_is_tried_again,
+    a_failed_deployment_prunes_nothing_also_when_a_prune_is_outstanding,
     a_periodic_deployment_repairs_drift,
     features_of_later_releases_are_refused_clearly,
 ];
@@ -261,23 +264,18 @@ async fn pruning_without_a_discriminator_is_refused(case: &mut Case) -> Result<(
     Ok(())
 }
 
-async fn an_orphan_whose_deletion_is_refused_survives_in_status_and_is_tried_again(
-    case: &mut Case,
-) -> Result<()> {
-    case.start_controller(&[]).await?;
-    let repo = case.deploy_project("app", TWO_CONFIG_MAPS, json!({})).await?;
-    case.wait_ready("app").await?;
-    // An admission policy refuses the deletion, as a protection webhook would.
+/// An admission policy that refuses the deletion of a ConfigMap, as a protection webhook would. Returns its name.
+async fn refuse_deletion(case: &Case, name: &str) -> Result<String> {
     let policy = format!("keep-{}", case.namespace);
-    let matches_two = json!({"resourceRules": [{
+    let matches = json!({"resourceRules": [{
         "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["DELETE"],
-        "resourceNames": ["two"],
+        "resourceNames": [name],
     }], "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": case.namespace}}});
     case.apply_cluster(json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
         "metadata": {"name": policy},
-        "spec": {"matchConstraints": matches_two,
-                 "validations": [{"expression": "false", "message": "two is protected"}]},
+        "spec": {"matchConstraints": matches,
+                 "validations": [{"expression": "false", "message": "it is protected"}]},
     }))
     .await?;
     case.apply_cluster(json!({
@@ -289,23 +287,63 @@ async fn an_orphan_whose_deletion_is_refused_survives_in_status_and_is_tried_aga
     case.wait_until("the policy refuses", || async {
         let api = case.api("v1", "ConfigMap", Some(&case.namespace));
         let dry = kube::api::DeleteParams { dry_run: true, ..Default::default() };
-        Ok(api.delete("two", &dry).await.is_err())
+        Ok(api.delete(name, &dry).await.is_err())
     })
     .await?;
+    Ok(policy)
+}
+
+async fn lift(case: &Case, policy: &str) -> Result<()> {
+    let version = "admissionregistration.k8s.io/v1";
+    case.delete_cluster(version, "ValidatingAdmissionPolicyBinding", policy).await?;
+    case.delete_cluster(version, "ValidatingAdmissionPolicy", policy).await
+}
+
+async fn a_failed_deployment_prunes_nothing_also_when_a_prune_is_outstanding(
+    case: &mut Case,
+) -> Result<()> {
+    case.start_controller(&[]).await?;
+    let spec = json!({"retryInterval": "10s"});
+    let repo = case.deploy_project("app", TWO_CONFIG_MAPS, spec).await?;
+    case.wait_ready("app").await?;
+    let policy = refuse_deletion(case, "two").await?;
+    let commit = repo.commit(&[("config/two.yaml", "")])?;
+    case.fetch_commit("app", &commit).await?;
+    case.wait_failed("app", "PruneFailed").await?;
+    // So that the prune falls due before the deployment that is about to fail.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let refused =
+        "apiVersion: v1\nkind: Service\nmetadata:\n  name: x\nspec:\n  ports: [{port: 99999999}]\n";
+    let commit = repo.commit(&[("config/one.yaml", ""), ("config/service.yaml", refused)])?;
+    case.fetch_commit("app", &commit).await?;
+    case.wait_failed("app", "DeployFailed").await?;
+    let before = case.reconciliations("app").await?;
+    tokio::time::sleep(Duration::from_secs(25)).await;
+    ensure!(!case.config_map("one").await?.is_null(), "pruned, while its replacement is refused");
+    let runs = case.reconciliations("app").await? - before;
+    ensure!((2..=5).contains(&runs), "{runs} runs in 25 s at a retryInterval of 10 s");
+    lift(case, &policy).await?;
+    let commit = repo.commit(&[("config/service.yaml", &config_map("three", "first"))])?;
+    case.fetch_commit("app", &commit).await?;
+    case.wait_ready_at("app", &commit).await?;
+    ensure!(case.config_map("one").await?.is_null(), "not pruned after the repair");
+    Ok(())
+}
+
+async fn an_orphan_whose_deletion_is_refused_survives_in_status_and_is_tried_again(
+    case: &mut Case,
+) -> Result<()> {
+    case.start_controller(&[]).await?;
+    let repo = case.deploy_project("app", TWO_CONFIG_MAPS, json!({})).await?;
+    case.wait_ready("app").await?;
+    let policy = refuse_deletion(case, "two").await?;
     let commit = repo.commit(&[("config/two.yaml", "")])?;
     case.fetch_commit("app", &commit).await?;
     let object = case.wait_failed("app", "PruneFailed").await?;
     ensure!(object["status"]["survivors"][0]["name"] == "two", "{}", object["status"]);
     ensure!(case.message(&object, "Ready").contains("two"), "{}", case.message(&object, "Ready"));
 
-    case.delete_cluster(
-        "admissionregistration.k8s.io/v1",
-        "ValidatingAdmissionPolicyBinding",
-        &policy,
-    )
-    .await?;
-    case.delete_cluster("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", &policy)
-        .await?;
+    lift(case, &policy).await?;
     case.wait_gone("v1", "ConfigMap", "two").await?;
     let object = case.wait_ready_at("app", &commit).await?;
     ensure!(

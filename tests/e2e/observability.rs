@@ -124,7 +124,8 @@ async fn log_lines_are_json_with_the_id_of_the_reconciliation(case: &mut Case) -
         });
         let Some(line) = of_failure else { return Ok(false) };
         ensure!(line["reconcileID"].is_string() && line["reconcileID"] != id, "{line}");
-        ensure!(line["msg"].as_str().is_some_and(|text| text.contains("nope")), "{line}");
+        ensure!(line["level"] == "error", "{line}");
+        ensure!(line["error"].as_str().is_some_and(|text| text.contains("nope")), "{line}");
         Ok(true)
     })
     .await?;

@@ -5,8 +5,8 @@ use serde_json::json;
 
 use crate::{
     support::{
-        Case, SHARED, TWO_CONFIG_MAPS, condition, config_map, is_ready, message_of, ready_reason,
-        with,
+        Case, SHARED, STUCK, TWO_CONFIG_MAPS, Tunnel, condition, config_map, is_ready, message_of,
+        ready_reason, with,
     },
     tests,
 };
@@ -21,6 +21,8 @@ tests![
     a_waiting_deployment_holds_no_worker,
     a_repair_does_not_wait_for_what_it_repairs,
     the_label_selector_shards,
+    an_object_that_leaves_the_shard_is_left_alone,
+    a_start_with_many_objects_asks_for_few_at_a_time,
     metrics_have_fluxs_names,
     a_suspended_deployment_rests,
     a_malformed_object_is_reported_and_stops_no_other,
@@ -347,6 +349,60 @@ async fn the_label_selector_shards(case: &mut Case) -> Result<()> {
     let label = json!({"metadata": {"labels": {"sharding.fluxcd.io/key": "shard1"}}});
     case.patch("flux.kluctl.io/v1alpha1", "KluctlDeployment", "app", label).await?;
     case.wait_ready("app").await?;
+    Ok(())
+}
+
+async fn an_object_that_leaves_the_shard_is_left_alone(case: &mut Case) -> Result<()> {
+    case.start_controller(&["--watch-label-selector=shard=one"]).await?;
+    let waiting = "deployments:\n  - path: config\n    waitReadiness: true\noverrideNamespace: \"{{ args.namespace }}\"\n";
+    let files = with(&SHARED, &[("deployment.yaml", waiting), ("config/it.yaml", STUCK)]);
+    case.publish("app", &files, "v1@sha256:0001").await?;
+    let mut object = case.artifact_deployment("app", "app", json!({"timeout": "300s"}));
+    object["metadata"]["labels"] = json!({"shard": "one"});
+    case.apply(object).await?;
+    case.wait_deployment("app", "that it waits", |object| {
+        message_of(object, "Reconciling").starts_with("Waiting for")
+    })
+    .await?;
+    let label = json!({"metadata": {"labels": {"shard": "two"}}});
+    let patched = case.patch("flux.kluctl.io/v1alpha1", "KluctlDeployment", "app", label).await?;
+    let runs = case.controllers[0].log_text().matches("\"decided\"").count();
+    tokio::time::sleep(std::time::Duration::from_secs(8)).await;
+    let now = case.get_deployment("app").await?;
+    let version = |object: &serde_json::Value| object["metadata"]["resourceVersion"].clone();
+    ensure!(version(&now) == version(&patched), "written to: {}", now["status"]);
+    let log = case.controllers[0].log_text();
+    ensure!(log.contains("another controller's, which has the word now"), "{log}");
+    ensure!(log.matches("\"decided\"").count() == runs, "reconciled again:\n{log}");
+    // Back again, it is worked on again.
+    let label = json!({"metadata": {"labels": {"shard": "one"}}});
+    case.patch("flux.kluctl.io/v1alpha1", "KluctlDeployment", "app", label).await?;
+    let runs_again =
+        || async { Ok(case.controllers[0].log_text().matches("\"decided\"").count() > runs) };
+    case.wait_until("the next run", runs_again).await
+}
+
+async fn a_start_with_many_objects_asks_for_few_at_a_time(case: &mut Case) -> Result<()> {
+    for number in 0..150 {
+        let name = format!("app-{number:03}");
+        case.apply(case.deployment(&name, json!({"suspend": true}))).await?;
+    }
+    let mut kubeconfig = kube::config::Kubeconfig::read_from(&case.kubeconfig)?;
+    let cluster = kubeconfig.clusters.first_mut().and_then(|named| named.cluster.as_mut());
+    let cluster = cluster.context("no cluster")?;
+    let server = cluster.server.clone().context("no server")?;
+    let tunnel = Tunnel::start(server.trim_start_matches("https://")).await?;
+    cluster.server = Some(format!("https://{}", tunnel.address));
+    let path = case.dir.join("tunnel.kubeconfig");
+    std::fs::write(&path, serde_json::to_string(&kubeconfig)?)?;
+    case.kubeconfig = path;
+    case.start_controller(&["--concurrent=1"]).await?;
+    case.wait_until("all of them", || async {
+        Ok(case.controllers[0].log_text().matches("\"suspended\"").count() >= 150)
+    })
+    .await?;
+    let most = tunnel.most();
+    ensure!((1..50).contains(&most), "{most} connections at a time");
     Ok(())
 }
 

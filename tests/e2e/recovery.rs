@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use kube::api::{Patch, PatchParams};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
-    support::{Case, TWO_CONFIG_MAPS, config_map, is_ready},
+    support::{
+        Case, SHARED, STUCK, TWO_CONFIG_MAPS, condition, config_map, is_ready, message_of, with,
+    },
     tests,
 };
 
@@ -19,7 +21,9 @@ tests![
     a_status_that_others_change_is_written_all_the_same,
     an_api_server_restart_during_a_deployment_is_survived,
     sigterm_ends_in_good_order_in_the_middle_of_a_deployment,
+    a_run_that_outlasts_the_grace_period_is_interrupted_and_that_is_written_down,
     two_replicas_hand_over,
+    a_leader_that_lost_its_lease_unawares_writes_nothing_any_more,
 ];
 
 /// A project with many `ConfigMap`s, each in an item of its own when `barriers`.
@@ -218,6 +222,65 @@ async fn sigterm_ends_in_good_order_in_the_middle_of_a_deployment(case: &mut Cas
     case.start_controller(&[]).await?;
     case.wait_ready("app").await?;
     ensure!(count(case).await? == 60, "{} objects", count(case).await?);
+    Ok(())
+}
+
+async fn a_run_that_outlasts_the_grace_period_is_interrupted_and_that_is_written_down(
+    case: &mut Case,
+) -> Result<()> {
+    case.start_controller(&["--grace-period=10ms"]).await?;
+    let files = many(200, true);
+    case.deploy_project("app", &borrowed(&files), json!({})).await?;
+    case.wait_until("the first objects", || async { Ok(count(case).await? >= 5) }).await?;
+    let status = case.controllers[0].terminate(Duration::from_secs(10)).await?;
+    ensure!(status.success(), "ended with {status}");
+    let deployed = count(case).await?;
+    ensure!(deployed < 200, "the run came to its end");
+    let object = case.get_deployment("app").await?;
+    for kind in ["Ready", "Reconciling"] {
+        let message = message_of(&object, kind);
+        ensure!(message.starts_with("Interrupted"), "{kind}: {}", object["status"]);
+    }
+    let ready = condition(&object, "Ready").cloned().unwrap_or_default();
+    ensure!(ready["status"] == "Unknown", "{ready}");
+    case.controllers.clear();
+    case.start_controller(&[]).await?;
+    case.wait_ready("app").await?;
+    ensure!(count(case).await? == 200, "{} objects", count(case).await?);
+    Ok(())
+}
+
+async fn a_leader_that_lost_its_lease_unawares_writes_nothing_any_more(
+    case: &mut Case,
+) -> Result<()> {
+    case.start_controller(&["--leader-elect"]).await?;
+    let waiting = "deployments:\n  - path: config\n    waitReadiness: true\noverrideNamespace: \"{{ args.namespace }}\"\n";
+    let files = with(&SHARED, &[("deployment.yaml", waiting), ("config/it.yaml", STUCK)]);
+    case.deploy_files("app", &files, json!({"timeout": "300s"})).await?;
+    case.wait_deployment("app", "that it waits", |object| {
+        message_of(object, "Reconciling").starts_with("Waiting for")
+    })
+    .await?;
+    case.start_controller(&["--leader-elect"]).await?;
+    // As a node does that hangs for a while: nothing is given back, and nobody is told.
+    case.controllers[0].signal("STOP")?;
+    let took_over = || async { Ok(case.controllers[1].log_text().contains("became the leader")) };
+    case.wait_until("the other's turn", took_over).await?;
+    let one = config_map("one", "first");
+    let files = with(&SHARED, &[("config/it.yaml", &one)]);
+    case.publish("app", &files, "v2@sha256:0002").await?;
+    let before = case.wait_ready_at("app", "0002").await?;
+    case.controllers[0].signal("CONT")?;
+    let status = case.controllers[0].ended(Duration::from_secs(10)).await?;
+    ensure!(!status.success(), "it went as if nothing had happened: {status}");
+    let log = case.controllers[0].log_text();
+    ensure!(log.contains("another replica may be at work"), "{log}");
+    let after = case.get_deployment("app").await?;
+    let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
+    ensure!(version(&after) == version(&before), "from {before:#} to {after:#}");
+    let stuck = case.get("apps/v1", "Deployment", "app").await?;
+    ensure!(stuck.is_none(), "what the new leader pruned is back");
+    case.controllers.remove(0);
     Ok(())
 }
 

@@ -5,13 +5,15 @@ use serde_json::{Value, json};
 
 use crate::{
     support::{
-        Case, SHARED, STUCK, condition, config_map, is_ready, message_of, ready_reason, with,
+        Case, EventSink, SHARED, STUCK, SinkMode, condition, config_map, is_ready, message_of,
+        ready_reason, with,
     },
     tests,
 };
 
 tests![
     what_goes_wrong_between_deployments_is_found_and_its_end_too,
+    a_rollout_is_no_failure,
     validation_can_be_left_to_deployments_or_switched_off,
     changes_can_wait_for_a_request,
     a_failed_deployment_is_tried_again,
@@ -29,7 +31,7 @@ async fn what_goes_wrong_between_deployments_is_found_and_its_end_too(
     let one = config_map("one", "first");
     let files = with(&SHARED, &[("config/one.yaml", &one), ("config/judged.yaml", JUDGED)]);
     // Only the periodic validation can find out: everything else is an hour away.
-    let spec = json!({"validateInterval": "1s", "retryInterval": "1s"});
+    let spec = json!({"validateInterval": "1s", "retryInterval": "1s", "timeout": "10s"});
     case.deploy_files("app", &files, spec).await?;
     judge(case, "True").await?;
     let deployed = case.wait_ready("app").await?;
@@ -38,6 +40,7 @@ async fn what_goes_wrong_between_deployments_is_found_and_its_end_too(
     let object = case.wait_failed("app", "ValidateFailed").await?;
     let message = message_of(&object, "Ready");
     ensure!(message.contains("judged") && message.contains("as the test says"), "{message}");
+    ensure!(message.contains("not ready within spec.timeout (10s)"), "{message}");
     let result = &object["status"]["lastValidateResult"];
     ensure!(result["ready"] == false && result["errors"] == 1, "{result}");
     ensure!(object["status"]["failedObjects"][0]["name"] == "judged", "{}", object["status"]);
@@ -55,6 +58,43 @@ async fn what_goes_wrong_between_deployments_is_found_and_its_end_too(
     ensure!(object["status"]["failedObjects"].is_null(), "{}", object["status"]);
     let times = [&deployed, &object].map(|object| &object["status"]["lastDeployResult"]["time"]);
     ensure!(times[0] == times[1], "deployInterval is never, but it was deployed: {times:?}");
+    Ok(())
+}
+
+async fn a_rollout_is_no_failure(case: &mut Case) -> Result<()> {
+    let sink = EventSink::start(SinkMode::Accept).await?;
+    case.start_controller(&[&format!("--events-addr={}", sink.url)]).await?;
+    let files = with(&SHARED, &[("config/judged.yaml", JUDGED)]);
+    // Nothing waits in the project, and the retry interval is far away.
+    case.deploy_files("app", &files, json!({"retryInterval": "1h"})).await?;
+    let waits = |object: &Value| {
+        message_of(object, "Reconciling").starts_with("Waiting until all objects are ready")
+    };
+    let object = case.wait_deployment("app", "that it waits", waits).await?;
+    let ready = condition(&object, "Ready").cloned().unwrap_or_default();
+    ensure!(ready["status"] == "Unknown" && ready["reason"] == "Progressing", "{ready}");
+    ensure!(message_of(&object, "Reconciling").contains("judged"), "{}", object["status"]);
+    ensure!(object["status"]["failedObjects"].is_null(), "{}", object["status"]);
+    case.wait_reconciliations("app", 1).await?;
+    judge(case, "True").await?;
+    case.wait_ready("app").await?;
+    let events =
+        || sink.received().into_iter().filter(|event| event["involvedObject"]["name"] == "app");
+    case.wait_until("the event at its end", || async {
+        Ok(events().any(|event| event["message"].to_string().contains("Reconciliation finished")))
+    })
+    .await?;
+    let errors: Vec<_> = events().filter(|event| event["severity"] == "error").collect();
+    ensure!(errors.is_empty(), "told as a failure: {errors:#?}");
+
+    // What cannot become ready by itself is a failure at once.
+    let stalled = json!({"type": "Stalled", "status": "True", "reason": "Judged", "message": "for good",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    let status = json!({"status": {"conditions": [stalled]}});
+    case.patch_status("source.toolkit.fluxcd.io/v1", "ExternalArtifact", "judged", status).await?;
+    case.request_reconcile("app", "1").await?;
+    let object = case.wait_failed("app", "ValidateFailed").await?;
+    ensure!(message_of(&object, "Ready").contains("for good"), "{}", object["status"]);
     Ok(())
 }
 

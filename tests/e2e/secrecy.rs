@@ -13,6 +13,7 @@ tests![
     secrets_of_variables_and_arguments_are_told_nowhere,
     secrets_in_refused_and_broken_manifests_are_told_nowhere,
     secrets_of_git_and_kubeconfigs_are_told_nowhere,
+    secrets_that_objects_quote_while_they_are_waited_for_are_told_nowhere,
 ];
 
 /// What all secret values here begin with.
@@ -250,6 +251,35 @@ async fn secrets_in_refused_and_broken_manifests_are_told_nowhere(case: &mut Cas
         all.push(failing(name, &files, json!({}), says));
     }
     fail_all(case, &sink, &all).await?;
+    search(case, &sink).await
+}
+
+async fn secrets_that_objects_quote_while_they_are_waited_for_are_told_nowhere(
+    case: &mut Case,
+) -> Result<()> {
+    let sink = talkative(case).await?;
+    case.apply(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "credentials"},
+        "stringData": {"vars.yaml": "password: hush-hush-secret"}}))
+        .await?;
+    let (version, kind) = ("source.toolkit.fluxcd.io/v1", "ExternalArtifact");
+    let text = VARS.1.replace("  - path: config\n", "  - path: config\n    waitReadiness: true\n");
+    let judged =
+        format!("apiVersion: {version}\nkind: {kind}\nmetadata:\n  name: judged\nspec: {{}}\n");
+    let files = with(&SHARED, &[("deployment.yaml", &text), ("config/it.yaml", &judged)]);
+    case.deploy_files("app", &files, json!({"timeout": "300s"})).await?;
+    case.wait_for(version, kind, "judged", "it", Value::is_object).await?;
+    let says = "login with hush-hush-secret refused";
+    let condition = |kind: &str, status: &str| {
+        json!({"type": kind, "status": status, "reason": "Refused", "message": says,
+            "lastTransitionTime": "2026-01-01T00:00:00Z"})
+    };
+    let conditions = [condition("Ready", "False"), condition("Reconciling", "True")];
+    case.patch_status(version, kind, "judged", json!({"status": {"conditions": conditions}}))
+        .await?;
+    case.wait_deployment("app", "what it waits for", |object| {
+        message_of(object, "Reconciling").contains("login with")
+    })
+    .await?;
     search(case, &sink).await
 }
 

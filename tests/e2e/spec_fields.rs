@@ -255,8 +255,11 @@ async fn without_waiting_readiness_delays_nothing(case: &mut Case) -> Result<()>
     case.deploy_files("app", &files, json!({"noWait": true, "validate": false})).await?;
     case.deploy_files("judged", &files, json!({"noWait": true})).await?;
     case.wait_ready("app").await?;
-    let object = case.wait_failed("judged", "ValidateFailed").await?;
-    ensure!(message_of(&object, "Ready").contains("Deployment/judged"), "{}", object["status"]);
+    case.wait_deployment("judged", "what is not ready", |object| {
+        message_of(object, "Ready").contains("Deployment/judged")
+            && object["status"]["lastDeployResult"]["time"].is_string()
+    })
+    .await?;
     Ok(())
 }
 

@@ -272,3 +272,31 @@ fn describe(error: &ControllerError) -> Diagnostic {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        command: ControllerRun,
+    }
+
+    #[test]
+    fn the_shipped_pod_outlives_the_longest_end() {
+        let manifest = include_str!("../../../config/flux/manager/deployment.yaml");
+        let given = manifest.lines().find_map(|line| {
+            line.trim().strip_prefix("terminationGracePeriodSeconds: ")?.parse().ok()
+        });
+        let given = Duration::from_secs(given.unwrap());
+        let line = Line::parse_from(["kluctl"]);
+        let needed = line.command.grace_period + crate::controller::LONGEST_END;
+        assert!(
+            given > needed,
+            "the pod is killed after {given:?}, and the end takes up to {needed:?}"
+        );
+    }
+}

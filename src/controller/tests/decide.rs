@@ -5,7 +5,7 @@ use super::{
         decide::{Actions, Basis, DeployReason, ValidateReason, decide},
         requests::Requests,
     },
-    at, deployed, failed_deployment, spec, validated,
+    at, deployed, failed_deployment, progressing, spec, validated,
 };
 use crate::api::{CommandStatus, KluctlDeploymentStatus, ObjectFailure};
 
@@ -243,6 +243,25 @@ fn what_is_due() {
             ..at_rest()
         },
         Row {
+            name: "on its way, too early",
+            now: 4,
+            status: KluctlDeploymentStatus {
+                last_validate_result: Some(progressing(0, 0)),
+                ..at_rest().status
+            },
+            ..at_rest()
+        },
+        Row {
+            name: "on its way, and due before the retry interval is over",
+            now: 5,
+            status: KluctlDeploymentStatus {
+                last_validate_result: Some(progressing(0, 0)),
+                ..at_rest().status
+            },
+            validate: Some(V::Progressing),
+            ..at_rest()
+        },
+        Row {
             name: "survivors, retry interval over",
             now: 60,
             spec: json!({ "prune": true }),
@@ -258,6 +277,31 @@ fn what_is_due() {
             name: "survivors, too early",
             now: 59,
             spec: json!({ "prune": true }),
+            status: KluctlDeploymentStatus {
+                survivors: vec![survivor.clone()],
+                last_prune_result: pruned(0),
+                ..at_rest().status
+            },
+            ..at_rest()
+        },
+        Row {
+            name: "survivors while the last deployment failed",
+            now: 70,
+            hash: "h2",
+            spec: json!({ "prune": true }),
+            status: KluctlDeploymentStatus {
+                survivors: vec![survivor.clone()],
+                last_prune_result: pruned(0),
+                last_deploy_result: Some(failed_deployment(30, "h2")),
+                ..at_rest().status
+            },
+            ..at_rest()
+        },
+        Row {
+            name: "survivors of a revision that another one follows, which is not deployed",
+            now: 70,
+            hash: "h2",
+            spec: json!({ "prune": true, "deployOnChanges": false }),
             status: KluctlDeploymentStatus {
                 survivors: vec![survivor.clone()],
                 last_prune_result: pruned(0),

@@ -62,6 +62,14 @@ pub(super) fn failed_deployment(seconds: i64, hash: &str) -> CommandStatus {
     }
 }
 
+/// A validation that found objects on their way, since some time.
+pub(super) fn progressing(seconds: i64, since: i64) -> ValidateStatus {
+    ValidateStatus {
+        progressing_since: Some(super::conditions::kube_time(at(since))),
+        ..validated(seconds, false)
+    }
+}
+
 pub(super) fn validated(seconds: i64, ready: bool) -> ValidateStatus {
     ValidateStatus {
         time: Some(super::conditions::kube_time(at(seconds))),

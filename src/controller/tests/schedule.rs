@@ -7,7 +7,7 @@ use super::{
         outcome::{Failure, Outlook},
         schedule::{Requeue, after_failure, after_run},
     },
-    at, deployed, failed_deployment, spec, validated,
+    at, deployed, failed_deployment, progressing, spec, validated,
 };
 use crate::api::{CommandStatus, KluctlDeploymentStatus, ObjectFailure};
 
@@ -87,6 +87,30 @@ fn the_earliest_due_time_counts() {
             60,
         ),
         (
+            "survivors while another revision is rendered, which is not deployed",
+            json!({ "prune": true, "deployOnChanges": false }),
+            KluctlDeploymentStatus {
+                survivors: vec![ObjectFailure::default()],
+                last_deploy_result: Some(deployed(0, "h0")),
+                last_prune_result: Some(deployed(0, "h0")),
+                ..rest()
+            },
+            100,
+            500,
+        ),
+        (
+            "survivors while the last deployment failed",
+            json!({ "prune": true }),
+            KluctlDeploymentStatus {
+                survivors: vec![ObjectFailure::default()],
+                last_deploy_result: Some(failed_deployment(100, "h")),
+                last_prune_result: Some(deployed(0, "h0")),
+                ..rest()
+            },
+            110,
+            50,
+        ),
+        (
             "survivors, prune off",
             json!({}),
             KluctlDeploymentStatus {
@@ -110,7 +134,7 @@ fn the_earliest_due_time_counts() {
     ];
     for (name, more, status, now, expected) in rows {
         assert_eq!(
-            after_run(at(now), &spec(&more), &status, false, 1.0),
+            after_run(at(now), &spec(&more), &status, Some("h"), false, 1.0),
             seconds(expected),
             "{name}"
         );
@@ -118,10 +142,29 @@ fn the_earliest_due_time_counts() {
 }
 
 #[test]
+fn what_is_on_its_way_is_looked_at_less_and_less_often_until_it_counts_as_failed() {
+    let more = json!({ "timeout": "5m", "retryInterval": "30m", "interval": "1h" });
+    let delay = |time, since| {
+        let status = KluctlDeploymentStatus {
+            last_deploy_result: Some(deployed(0, "h")),
+            last_validate_result: Some(progressing(time, since)),
+            ..KluctlDeploymentStatus::default()
+        };
+        after_run(at(time), &spec(&more), &status, Some("h"), false, 1.0)
+    };
+    for (time, expected) in
+        [(0, 5), (10, 5), (40, 10), (200, 50), (250, 50), (299, 1), (300, 1800), (900, 1800)]
+    {
+        assert_eq!(delay(time, 0), seconds(expected), "{time} s after the first look");
+    }
+    assert_eq!(delay(900, 880), seconds(5), "it counts from when it began");
+}
+
+#[test]
 fn jitter_varies_the_interval_only() {
     let status = KluctlDeploymentStatus::default();
-    assert_eq!(after_run(at(0), &spec(&json!({})), &status, false, 0.95), seconds(570));
-    assert_eq!(after_run(at(0), &spec(&json!({})), &status, false, 1.05), seconds(630));
+    assert_eq!(after_run(at(0), &spec(&json!({})), &status, None, false, 0.95), seconds(570));
+    assert_eq!(after_run(at(0), &spec(&json!({})), &status, None, false, 1.05), seconds(630));
 }
 
 #[test]

@@ -105,6 +105,11 @@ impl Controller {
     /// Ends it as a node does: SIGTERM, then waiting up to `grace`.
     pub(crate) async fn terminate(&mut self, grace: Duration) -> Result<ExitStatus> {
         self.signal("TERM")?;
+        self.ended(grace).await
+    }
+
+    /// Waits up to `grace` until it ends.
+    pub(crate) async fn ended(&mut self, grace: Duration) -> Result<ExitStatus> {
         let deadline = Instant::now() + grace;
         loop {
             if let Some(status) = self.child.try_wait()? {
@@ -112,10 +117,7 @@ impl Controller {
             }
             if Instant::now() > deadline {
                 self.kill()?;
-                bail!(
-                    "the controller did not end within {grace:?} of SIGTERM:\n{}",
-                    self.log_tail(40)
-                );
+                bail!("the controller did not end within {grace:?}:\n{}", self.log_tail(40));
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }

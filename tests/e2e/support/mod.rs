@@ -14,6 +14,7 @@ mod shortcuts;
 mod ssh;
 mod suite;
 mod tls;
+mod tunnel;
 mod waits;
 
 pub(crate) use case::{Case, TestFuture};
@@ -28,3 +29,4 @@ pub(crate) use proxy::{Fault, FaultProxy};
 pub(crate) use ssh::SshServer;
 pub(crate) use suite::{Suite, root};
 pub(crate) use tls::Tls;
+pub(crate) use tunnel::Tunnel;

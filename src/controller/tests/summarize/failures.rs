@@ -51,6 +51,47 @@ fn ready_is_never_true_when_a_step_failed() {
 }
 
 #[test]
+fn a_rollout_is_no_failure_until_it_takes_too_long() {
+    let case = || Case { spec: json!({ "timeout": "2m" }), ..Case::default() };
+    let text = "apps/Deployment/web: 0 of 1 replicas are ready";
+    let waiting = format!("Waiting until all objects are ready: {text}");
+    let first = case().end(&done(Some(deployed(0, "h1")), Some(progressing(0, 0))));
+    let expected =
+        format!("Ready=Unknown Progressing: {waiting}; Reconciling=True Progressing: {waiting}");
+    assert_eq!(shown(&first), expected);
+    assert_eq!(texts(&first), ["deploy succeeded."], "neither good nor bad");
+    assert_eq!(first.next, Requeue::After(Duration::from_secs(5)));
+    assert!(first.status.failed_objects.is_empty(), "nothing failed");
+    assert_eq!(first.status.observed_generation, -1, "the generation is not settled");
+    assert_eq!(first.status.last_applied_revision.as_deref(), Some("main@sha1:aa"));
+
+    let looked = case().later(&first, 60).end(&done(None, Some(progressing(60, 60))));
+    assert_eq!(shown(&looked), expected);
+    assert_eq!(texts(&looked), [""; 0]);
+    let since = |summary: &Summary| {
+        summary.status.last_validate_result.clone().unwrap().progressing_since.unwrap().0
+    };
+    assert_eq!(since(&looked), at(0), "it goes on, it does not begin anew");
+
+    let good = case().later(&looked, 70).end(&done(None, Some(validated(70, true))));
+    assert!(shown(&good).starts_with("Ready=True"), "{}", shown(&good));
+    assert!(good.events.iter().any(|event| event.finishes), "{:?}", texts(&good));
+
+    let late = case().later(&looked, 120).end(&done(None, Some(progressing(120, 120))));
+    let failed = format!("validate failed: not ready within spec.timeout (2m0s): {text}");
+    assert!(shown(&late).starts_with(&format!("Ready=False ValidateFailed: {failed}")));
+    assert_eq!(texts(&late), [failed.as_str()]);
+    assert_eq!(late.status.failed_objects[0].name, "web");
+    assert_eq!(late.next, Requeue::After(Duration::from_mins(1)), "retryInterval");
+
+    let broken = case().later(&looked, 70).end(&done(None, Some(validated(70, false))));
+    assert!(shown(&broken).starts_with("Ready=False ValidateFailed"), "{}", shown(&broken));
+    let again = case().later(&late, 130);
+    let again = again.end(&done(Some(deployed(130, "h1")), Some(progressing(130, 130))));
+    assert_eq!((shown(&again), since(&again)), (expected, at(130)), "a deployment begins anew");
+}
+
+#[test]
 fn a_failed_deployment_does_not_count_as_applied() {
     let first = Case::default();
     let summary = first.end(&done(Some(deployed(0, "h1")), Some(validated(0, true))));

@@ -11,7 +11,7 @@ use super::{
         schedule::Requeue,
         summarize::{Before, Run, Severity, Summary, Token, progress, summarize, suspended},
     },
-    at, cluster, deployed, failed_deployment, spec, validated,
+    at, cluster, deployed, failed_deployment, progressing, spec, validated,
 };
 use crate::api::{
     CommandStatus, ConditionStatus, FormerTarget, KluctlDeploymentStatus, OWNERSHIP_CONFLICT,
