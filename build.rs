@@ -1,7 +1,7 @@
 //! Links the released program at a fixed address, as Go's tools are.
 //!
 //! A position-independent executable of this size has 100 000 addresses to write before `main`, which takes longer than
-//! building a small kustomization. Only for glibc: `Dockerfile` asks for the same where the program is static.
+//! building a small kustomization. Only for glibc, whose start files the C compiler chooses to fit.
 
 use std::env;
 

@@ -51,11 +51,25 @@ impl CommandLineGit {
         cancel: CancellationToken,
     ) -> Result<Self, Diagnostic> {
         let (single, groups) = (&project.local_git_override, &project.local_git_group_override);
+        let overrides = Overrides::parse("git", single, groups, environment)?;
+        Self::with_credentials(flags, overrides, environment, cancel)
+    }
+
+    /// As [`CommandLineGit::new`], for commands that have no project.
+    ///
+    /// # Errors
+    /// As [`CommandLineGit::new`].
+    pub(super) fn with_credentials(
+        flags: &GitFlags,
+        overrides: Overrides,
+        environment: &Environment,
+        cancel: CancellationToken,
+    ) -> Result<Self, Diagnostic> {
         Ok(Self {
             cache_dir: environment.cache_dir().join("git"),
             options: CacheOptions { proxies: environment.proxies()?, ..CacheOptions::default() },
             rules: rules::rules(environment, flags)?,
-            overrides: Overrides::parse("git", single, groups, environment)?,
+            overrides,
             helper: CredentialHelper { working_dir: environment.working_dir.clone() },
             cancel,
             cache: OnceLock::new(),

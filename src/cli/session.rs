@@ -329,6 +329,11 @@ pub(super) async fn externals(
             cancel.clone(),
         )?)),
         helm: Some(charts),
+        downloads: Some(Arc::new(HttpVars::following(
+            environment.proxies()?,
+            Reach::Anywhere,
+            cancel.clone(),
+        )?)),
         environment: Arc::new(environment.variables.clone()),
         ..Externals::default()
     };

@@ -53,6 +53,8 @@ pub struct Options {
     pub source_localhost: Option<String>,
     /// Which addresses `http` variables may be read from.
     pub http_vars_reach: Reach,
+    /// Whether kustomizations may name no remote resources.
+    pub no_remote_bases: bool,
     /// Proxies for Git, artifacts and events.
     pub proxies: Proxies,
     /// Name of the machine, for events and the lease.

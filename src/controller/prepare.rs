@@ -27,7 +27,7 @@ use crate::{
     project::TargetRequest,
     schema::FixedImage,
     secret::SecretTexts,
-    vars::GitSource,
+    vars::{GitSource, HttpSource},
 };
 
 /// How many problems of a project are told at once.
@@ -87,15 +87,21 @@ pub(crate) async fn prepare(
     );
     let refused = |diagnostic| Failure::from_diagnostic(reason::PREPARE_FAILED, &diagnostic);
     let options = &context.options;
-    let http = HttpVars::new(options.proxies.clone(), options.http_vars_reach, cancel.clone())
-        .map_err(refused)?;
+    let (proxies, reach) = (&options.proxies, options.http_vars_reach);
+    let http = HttpVars::new(proxies.clone(), reach, cancel.clone()).map_err(refused)?;
+    let downloads: Option<Arc<dyn HttpSource>> = if options.no_remote_bases {
+        None
+    } else {
+        let downloads = HttpVars::following(proxies.clone(), reach, cancel.clone());
+        Some(Arc::new(downloads.map_err(refused)?))
+    };
     let git: Arc<dyn GitSource> = Arc::new(includes);
     let charts = RemoteCharts {
         cluster: context.own.clone(),
         credentials: ChartCredentials::of(&deployment.namespace, spec),
         cache_dir: options.cache_dir.join("helm"),
         proxies: options.proxies.clone(),
-        reach: options.http_vars_reach,
+        reach,
         git: git.clone(),
         now,
         cancel: cancel.clone(),
@@ -106,6 +112,7 @@ pub(crate) async fn prepare(
         git: Some(git),
         http: Some(Arc::new(http)),
         helm: Some(Charts { renderer, source, kube_version: None }),
+        downloads,
         masked: observer.masked().clone(),
         ..Externals::default()
     };

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     diagnostic::{Class, Describe, Diagnostic, SourceLocation},
-    kustomize::{self, KustomizeError},
+    kustomize::{self, KustomizeError, Options, Remotes},
     object::ObjectRef,
     schema::FixedImage,
     tree::{MemoryTree, SourceTree, parent},
@@ -234,6 +234,7 @@ pub struct Building {
     rendering: Arc<Rendering>,
     views: Views,
     kustomizations: Vec<Kustomization>,
+    remotes: Option<Arc<dyn Remotes>>,
 }
 
 /// One item after build.
@@ -255,7 +256,13 @@ impl Building {
         let (files, kustomizations) =
             rendered.into_iter().map(|item| (item.files, item.kustomization)).unzip();
         let views = Views::new(&rendering.items, files);
-        Self { rendering, views, kustomizations }
+        Self { rendering, views, kustomizations, remotes: None }
+    }
+
+    /// Lets kustomizations name remote resources.
+    #[must_use]
+    pub fn with_remotes(self, remotes: Option<Arc<dyn Remotes>>) -> Self {
+        Self { remotes, ..self }
     }
 
     /// How many items there are.
@@ -288,8 +295,9 @@ impl Building {
             && !item.config.only_render
             && !kustomization.is_empty
         {
-            objects = kustomize::build(&view, dir)
-                .map_err(|error| vec![self.kustomize_error(item, dir, error, &view)])?;
+            objects =
+                kustomize::build_with(&view, dir, Options::default(), self.remotes.as_deref())
+                    .map_err(|error| vec![self.kustomize_error(item, dir, error, &view)])?;
         }
         let mut images = Vec::new();
         let discriminator = self.rendering.options.discriminator.as_deref();

@@ -2,9 +2,10 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use futures::{FutureExt, future::BoxFuture};
 use serde_json::Value;
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
-use super::Charts;
+use super::{Charts, RemoteResources};
 use crate::{
     cluster::{ApiKind, ApiOutcome, Cluster, Discovery},
     deployment::ScopeLookup,
@@ -23,6 +24,8 @@ pub struct Externals {
     pub git: Option<Arc<dyn GitSource>>,
     /// Sends the requests of `http` variables.
     pub http: Option<Arc<dyn HttpSource>>,
+    /// Downloads remote files of kustomizations; without, kustomizations may name nothing remote.
+    pub downloads: Option<Arc<dyn HttpSource>>,
     /// Stores of secrets for variables.
     pub secrets: SecretStores,
     /// Learns the values of sensitive variables, for whoever tells what a run did.
@@ -40,6 +43,12 @@ pub struct Externals {
 }
 
 impl Externals {
+    /// Where kustomizations get remote resources from, if they are allowed. To be called in a runtime.
+    pub(super) fn remotes(&self) -> Option<Arc<RemoteResources>> {
+        let (git, downloads) = self.git.clone().zip(self.downloads.clone())?;
+        Some(Arc::new(RemoteResources::new(git, downloads, Handle::current())))
+    }
+
     /// Adds the target cluster, after learning its kinds.
     ///
     /// # Errors

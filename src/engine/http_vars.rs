@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     diagnostic::{Class, Diagnostic},
-    net::{self, ClientOptions, Failure, NetError, Proxies, Reach, RetryPolicy},
+    net::{self, ClientOptions, Failure, NetError, Proxies, Reach, Redirects, RetryPolicy},
     schema::HttpRequest,
     secret::redact_url,
     vars::{HttpAnswer, HttpSource},
@@ -44,7 +44,30 @@ impl HttpVars {
         reach: Reach,
         cancel: CancellationToken,
     ) -> Result<Self, Diagnostic> {
-        let client = net::client(&ClientOptions { proxies, reach, ..ClientOptions::default() })
+        Self::with(ClientOptions { proxies, reach, ..ClientOptions::default() }, cancel)
+    }
+
+    /// As [`HttpVars::new`], but redirects are followed to other hosts: for requests that carry no secrets.
+    ///
+    /// # Errors
+    /// As [`HttpVars::new`].
+    pub fn following(
+        proxies: Proxies,
+        reach: Reach,
+        cancel: CancellationToken,
+    ) -> Result<Self, Diagnostic> {
+        let options = ClientOptions {
+            proxies,
+            reach,
+            redirects: Redirects::AnyHost,
+            ..ClientOptions::default()
+        };
+        Self::with(options, cancel)
+    }
+
+    fn with(options: ClientOptions, cancel: CancellationToken) -> Result<Self, Diagnostic> {
+        let reach = options.reach;
+        let client = net::client(&options)
             .map_err(|error| Diagnostic::new(Class::Access, error.to_string()))?;
         Ok(Self { client, reach, cancel })
     }

@@ -163,7 +163,8 @@ impl Engine {
         let Some((rendered, failed)) = usable(&rendering, rendered, name, findings) else {
             return Ok(());
         };
-        let building = Arc::new(Building::new(rendering, rendered));
+        let remotes = externals.remotes().map(|remotes| remotes as Arc<_>);
+        let building = Arc::new(Building::new(rendering, rendered).with_remotes(remotes));
         let work = move |index: usize| {
             if failed.contains(&index) { Ok(None) } else { building.build_item(index).map(Some) }
         };

@@ -17,6 +17,7 @@ mod parallel;
 mod poke;
 mod prepare;
 mod prune;
+mod remotes;
 mod session;
 mod validate;
 
@@ -34,6 +35,7 @@ pub use options::{DeployOptions, DiffOptions};
 pub use poke::poke_images;
 pub use prepare::{ConfigFile, Engine, PrepareRequest, Prepared, ResolvedTarget, Source};
 pub use prune::{Leftovers, PlannedRemoval, footprint, leftovers, plan_prune, prune, prune_former};
+pub use remotes::RemoteResources;
 pub use session::Session;
 pub use validate::validate;
 

@@ -172,7 +172,7 @@ impl Engine {
             self.load(request, &target, externals, cancel).await
         })
         .await?;
-        let git_repositories = std::mem::take(&mut deployment.git_repositories);
+        let mut git_repositories = std::mem::take(&mut deployment.git_repositories);
         let rendering = Arc::new(deployment.into_rendering(RenderOptions {
             inclusion: request.inclusion.clone(),
             discriminator: target.discriminator.clone(),
@@ -185,13 +185,16 @@ impl Engine {
         })
         .await?;
         let rendered = charts(&rendering, rendered, externals, observer, cancel).await?;
-        let building = Arc::new(Building::new(rendering, rendered));
+        let remotes = externals.remotes();
+        let building = Building::new(rendering, rendered);
+        let building = Arc::new(building.with_remotes(remotes.clone().map(|it| it as Arc<_>)));
         let built = in_stage(observer, Stage::Build, async {
             let building = building.clone();
             let count = building.item_count();
             self.each_item(count, cancel, move |index| building.build_item(index)).await
         })
         .await?;
+        git_repositories.extend(remotes.iter().flat_map(|remotes| remotes.repositories()));
         let rendered_files = building.rendered_files();
         let desired = building.desired(built, externals.scopes.as_deref());
         for message in &desired.warnings {

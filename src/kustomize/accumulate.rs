@@ -231,7 +231,12 @@ impl Target<'_> {
         if !loaded.is_component() {
             return Err(wrong_kind(&entry.place, "not a component", "`resources`"));
         }
-        self.target(&loaded, &entry.value).accumulate_below(into)
+        self.target(&loaded, &entry.value).accumulate_below(into)?;
+        // kustomize moves all of it into a new accumulator, where specifications are merged anew.
+        match into.config.take() {
+            Some(config) => self.merge_config(into, &config),
+            None => Ok(()),
+        }
     }
 
     fn accumulate_below(&self, into: &mut Accumulator) -> Result<()> {

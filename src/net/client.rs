@@ -23,6 +23,18 @@ pub struct Identity {
     pub key: Secret<Vec<u8>>,
 }
 
+/// What becomes of a redirect. Never is one followed from HTTPS to HTTP, or more than five in a row.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Redirects {
+    /// It is followed within the host first asked.
+    #[default]
+    SameHost,
+    /// It is followed wherever it leads: for requests that carry no secrets.
+    AnyHost,
+    /// It is an answer like others.
+    AreAnswers,
+}
+
 /// What a client is made of. [`Default`] suits a public host.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ClientOptions {
@@ -38,10 +50,11 @@ pub struct ClientOptions {
     pub identity: Option<Identity>,
     /// The ways out.
     pub proxies: Proxies,
-    /// Which addresses names may lead to. Addresses in URLs are for the caller to check, with [`Reach::check`].
+    /// Which addresses names may lead to. Addresses in URLs are for the caller to check, with
+    /// [`Reach::check`]; those of redirects are checked here.
     pub reach: Reach,
-    /// Whether redirects within a host are followed; else every redirect is an answer like others.
-    pub follows_redirects: bool,
+    /// Which redirects are followed.
+    pub redirects: Redirects,
     /// Whether certificates of servers are not checked, because the user said so.
     pub skips_tls_checks: bool,
 }
@@ -56,19 +69,21 @@ impl Default for ClientOptions {
             identity: None,
             proxies: Proxies::default(),
             reach: Reach::default(),
-            follows_redirects: true,
+            redirects: Redirects::default(),
             skips_tls_checks: false,
         }
     }
 }
 
-/// An HTTP client. It follows redirects only within scheme-safe requests to the same host, and never decompresses bodies.
+/// An HTTP client. It follows redirects only within scheme-safe requests, unless told otherwise to the same host, and never
+/// decompresses bodies.
 /// Clients hold a connection pool: make one per set of options and share it.
 ///
 /// # Errors
 /// [`NetError::Setup`] when a certificate, key or proxy address cannot be used.
 pub fn client(options: &ClientOptions) -> Result<Client, NetError> {
     let tls = tls_config(options)?;
+    let ClientOptions { redirects, reach, .. } = *options;
     let mut builder = Client::builder()
         .tls_backend_preconfigured(tls)
         .user_agent(&options.user_agent)
@@ -76,15 +91,18 @@ pub fn client(options: &ClientOptions) -> Result<Client, NetError> {
         .read_timeout(options.read_timeout)
         .pool_idle_timeout(Duration::from_secs(30))
         .referer(false)
-        .redirect(if options.follows_redirects {
-            redirect::Policy::custom(|attempt| {
-                match refuse_redirect(attempt.previous(), attempt.url()) {
+        .redirect(match redirects {
+            Redirects::AreAnswers => redirect::Policy::none(),
+            Redirects::SameHost | Redirects::AnyHost => redirect::Policy::custom(move |attempt| {
+                let any_host = redirects == Redirects::AnyHost;
+                match refuse_redirect(attempt.previous(), attempt.url(), any_host) {
                     Some(reason) => attempt.error(reason),
-                    None => attempt.follow(),
+                    None => match reach.check(attempt.url()) {
+                        Ok(()) => attempt.follow(),
+                        Err(refused) => attempt.error(refused),
+                    },
                 }
-            })
-        } else {
-            redirect::Policy::none()
+            }),
         });
     // The library reads no environment, so the choice is made here alone.
     builder = builder.no_proxy();
@@ -101,14 +119,14 @@ pub fn client(options: &ClientOptions) -> Result<Client, NetError> {
 }
 
 /// Why a redirect is not followed; `None` when it may be. `previous` starts with the URL first asked for.
-pub(super) fn refuse_redirect(previous: &[Url], next: &Url) -> Option<String> {
+pub(super) fn refuse_redirect(previous: &[Url], next: &Url, any_host: bool) -> Option<String> {
     let first = previous.first()?;
     if previous.len() > MAX_REDIRECTS {
         return Some(format!("more than {MAX_REDIRECTS} redirects in a row"));
     }
-    if first.host_str() != next.host_str()
-        || (first.scheme() == next.scheme() && !same_port(first, next))
-    {
+    let is_same_host = first.host_str() == next.host_str()
+        && (first.scheme() != next.scheme() || same_port(first, next));
+    if !is_same_host && !any_host {
         return Some(format!("it leads to another host, {}", host_of(next)));
     }
     match (first.scheme(), next.scheme()) {

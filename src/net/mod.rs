@@ -9,7 +9,7 @@ mod proxy;
 mod reach;
 mod retry;
 
-pub use client::{ClientOptions, Identity, client};
+pub use client::{ClientOptions, Identity, Redirects, client};
 pub use limits::{read_bounded, stream_bounded};
 pub use proxy::Proxies;
 pub use reach::Reach;

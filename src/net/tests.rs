@@ -72,7 +72,7 @@ fn jitter_stays_between_zero_and_one() {
 #[test]
 fn redirects_stay_on_their_host() {
     let allowed = |from: &str, to: &str| {
-        refuse_redirect(&[Url::parse(from).unwrap()], &Url::parse(to).unwrap())
+        refuse_redirect(&[Url::parse(from).unwrap()], &Url::parse(to).unwrap(), false)
     };
     assert_eq!(allowed("http://a/x", "http://a/y"), None);
     assert_eq!(allowed("http://a/x", "https://a/x"), None);
@@ -85,8 +85,15 @@ fn redirects_stay_on_their_host() {
     ] {
         assert!(allowed(from, to).is_some(), "{from} -> {to}");
     }
+    let anywhere = |from: &str, to: &str| {
+        refuse_redirect(&[Url::parse(from).unwrap()], &Url::parse(to).unwrap(), true)
+    };
+    assert_eq!(anywhere("http://a/x", "https://b/x"), None);
+    assert_eq!(anywhere("https://a/x", "https://a:8443/x"), None);
+    assert!(anywhere("https://a/x", "http://b/x").is_some());
+    assert!(anywhere("http://a/x", "file:///etc/passwd").is_some());
     let url = Url::parse("http://a/x").unwrap();
-    assert!(refuse_redirect(&vec![url.clone(); 6], &url).unwrap().contains("more than 5"));
+    assert!(refuse_redirect(&vec![url.clone(); 6], &url, false).unwrap().contains("more than 5"));
 }
 
 #[test]

@@ -5,13 +5,16 @@
 
 use std::{
     collections::HashMap,
-    fs::{self, FileType},
+    fs::{self, FileType, Metadata},
     io,
     path::{Path, PathBuf},
     sync::{Arc, PoisonError, RwLock},
 };
 
 use super::{Entry, EntryKind, SourceTree, TreeError, file_name, parent};
+
+/// How many bytes a file may have.
+const MAX_FILE: u64 = 128 << 20;
 
 /// A directory on disk. Links are followed as long as they stay below the root.
 ///
@@ -43,19 +46,19 @@ impl DiskTree {
     }
 
     /// The real path behind `path`, checked to be below the root, and what is there.
-    fn resolve(&self, path: &str) -> Result<(PathBuf, FileType), TreeError> {
+    fn resolve(&self, path: &str) -> Result<(PathBuf, Metadata), TreeError> {
         let fail = |source| io_error(path, &source);
         let inside = super::join("", path)?;
         let place = match file_name(&inside) {
             "" => self.root.clone(),
             name => self.real_directory(path, parent(&inside))?.join(name),
         };
-        let found = fs::symlink_metadata(&place).map_err(fail)?.file_type();
+        let found = fs::symlink_metadata(&place).map_err(fail)?;
         if !found.is_symlink() {
             return Ok((place, found));
         }
         let real = self.checked(path, &place)?;
-        let found = fs::symlink_metadata(&real).map_err(fail)?.file_type();
+        let found = fs::symlink_metadata(&real).map_err(fail)?;
         Ok((real, found))
     }
 
@@ -102,12 +105,19 @@ impl SourceTree for DiskTree {
         if found.is_dir() {
             return Err(TreeError::WrongKind { path: path.to_owned(), expected: "file" });
         }
+        let refuse = |message: String| Err(TreeError::Io { path: path.to_owned(), message });
+        if !found.is_file() {
+            return refuse("is a device, a pipe or a socket".to_owned());
+        }
+        if found.len() > MAX_FILE {
+            return refuse(format!("is larger than {} MiB", MAX_FILE >> 20));
+        }
         fs::read(&real).map(Arc::from).map_err(|source| io_error(path, &source))
     }
 
     fn kind(&self, path: &str) -> Result<Option<EntryKind>, TreeError> {
         match self.resolve(path) {
-            Ok((_, found)) => Ok(Some(kind_of(found))),
+            Ok((_, found)) => Ok(Some(kind_of(found.file_type()))),
             Err(TreeError::NotFound { .. }) => Ok(None),
             Err(other) => Err(other),
         }

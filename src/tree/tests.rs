@@ -54,6 +54,16 @@ fn disk_trees_refuse_links_that_leave() {
     assert_eq!(tree.read("../outside"), Err(TreeError::Escapes { path: "../outside".into() }));
     assert_eq!(tree.kind("sub/f/deeper"), Ok(None));
     assert_eq!(names(&tree, ""), ["leak", "link", "sub"]);
+    // Neither devices nor what fills the memory is read.
+    std::os::unix::net::UnixListener::bind(root.join("socket")).map(drop).unwrap();
+    std::fs::File::create(root.join("huge")).unwrap().set_len(200 << 20).unwrap();
+    for (path, expected) in
+        [("socket", "is a device, a pipe or a socket"), ("huge", "larger than 128 MiB")]
+    {
+        let error = tree.read(path).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+        std::fs::remove_file(root.join(path)).unwrap();
+    }
     // Also behind linked directories, which are looked up once.
     std::fs::write(dir.path().join("target"), "secret").unwrap();
     std::os::unix::fs::symlink("sub", root.join("inner")).unwrap();

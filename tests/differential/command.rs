@@ -121,7 +121,7 @@ fn the_command_says_what_is_wrong() {
         (vec![".", "--reorder", "random"], "random"),
         (vec![".", "--load-restrictor", "some"], "some"),
         (vec!["a", "b"], "unexpected argument"),
-        (vec!["https://kustomize.invalid/org/repo"], "have to be cloned"),
+        (vec!["https://kustomize.invalid/org/repo"], "kustomize.invalid"),
         (vec!["missing-resource"], "missing-resource/kustomization.yaml"),
     ] {
         let (ours, theirs) = (ours(&args, &corpus()), theirs(&args, &corpus()));

@@ -89,7 +89,7 @@ pub(in crate::cli) struct ControllerRun {
     #[arg(long)]
     no_cross_namespace_refs: bool,
 
-    /// Let `http` variables be read from this host, link-local addresses and the cloud's metadata service
+    /// Let `http` variables and remote resources be read from this host, link-local addresses and the cloud's metadata service
     #[arg(long)]
     allow_local_http_vars: bool,
 
@@ -112,6 +112,10 @@ pub(in crate::cli) struct ControllerRun {
     /// Let kubeconfigs from Secrets go without certificate checks
     #[arg(long)]
     insecure_kubeconfig_tls: bool,
+
+    /// Refuse kustomizations that name remote resources
+    #[arg(long)]
+    no_remote_bases: bool,
 
     /// By how many percent intervals vary at random
     #[arg(long, value_name = "N", default_value_t = 5)]
@@ -228,6 +232,7 @@ fn options(command: ControllerRun, environment: &Environment) -> Result<Options,
         cache_dir: command.cache_dir.map_or_else(default_cache, |dir| environment.path(&dir)),
         helm: program(command.helm_binary.as_deref(), environment),
         source_localhost: environment.get("SOURCE_CONTROLLER_LOCALHOST").map(str::to_owned),
+        no_remote_bases: command.no_remote_bases,
         proxies: environment.proxies()?,
         host,
     })

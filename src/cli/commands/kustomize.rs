@@ -1,15 +1,25 @@
 //! `kluctl kustomize`
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
+};
 
 use clap::ValueEnum;
+use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
-    cli::{Environment, Failure, environment::write_file, output},
+    cli::{
+        Environment, Failure, environment::write_file, flags::GitFlags, git::CommandLineGit,
+        output, overrides::Overrides, runtime::runtime,
+    },
     diagnostic::{Class, Describe, Diagnostic},
-    kustomize::{self, LoadRestrictor, Options, Reorder},
+    engine::{HttpVars, RemoteResources},
+    kustomize::{self, LoadRestrictor, Options, RemoteFile, Remotes, Reorder, Repository},
     object::Object,
-    tree::DiskTree,
+    secret::redact_url,
+    tree::{DiskTree, SourceTree},
     yaml,
 };
 
@@ -20,14 +30,15 @@ pub(in crate::cli) enum Kustomize {
     Build(Build),
 }
 
-/// Builds the kustomization of a directory and prints its objects.
+/// Builds a kustomization and prints its objects.
 ///
-/// Nothing is downloaded or run: remote resources, Helm charts and plug-ins other than kustomize's own are refused.
+/// Nothing is run: Helm charts and plug-ins other than kustomize's own are refused. Remote resources come over HTTP and from
+/// Git repositories, with the credentials that the other commands use for Git.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct Build {
-    /// Directory with a kustomization file
+    /// Directory with a kustomization file, or the address of one in a Git repository
     #[arg(value_name = "DIR", default_value = ".")]
-    dir: PathBuf,
+    dir: String,
 
     /// Write to this file or, one file per object, into this directory
     #[arg(long, short, value_name = "PATH")]
@@ -44,6 +55,13 @@ pub(in crate::cli) struct Build {
     /// Label all objects with `app.kubernetes.io/managed-by`, as `buildMetadata: [managedByLabel]` does
     #[arg(long)]
     enable_managedby_label: bool,
+
+    /// Refuse remote resources
+    #[arg(long)]
+    no_remote_bases: bool,
+
+    #[command(flatten)]
+    git: GitFlags,
 
     #[command(flatten)]
     _without_effect: WithoutEffect,
@@ -167,11 +185,28 @@ fn text(objects: &[Object]) -> String {
 
 /// Builds with all files of the machine in reach: bases may be anywhere.
 fn objects(command: &Build, environment: &Environment) -> Result<Vec<Object>, Diagnostic> {
-    let given = environment.path(&command.dir);
+    let remotes = LazyRemotes { command, environment, made: OnceLock::new() };
+    let remotes = (!command.no_remote_bases).then_some(&remotes as &dyn Remotes);
+    if let Some(repository) = Repository::parse(&command.dir) {
+        let refused = || {
+            let message = format!("{} is a remote kustomization", redact_url(&command.dir));
+            Diagnostic::new(Class::Project, message).with_hint("leave out --no-remote-bases")
+        };
+        let tree = remotes.ok_or_else(refused)?.repository(&repository)?;
+        // What is in a repository may not reach out of its directory.
+        let options = Options {
+            load_restrictor: LoadRestrictor::RootOnly,
+            absolute_paths: false,
+            ..command.options()
+        };
+        return kustomize::build_with(&*tree, &repository.dir, options, remotes)
+            .map_err(|error| error.describe());
+    }
+    let given = environment.path(Path::new(&command.dir));
     let dir = given.canonicalize().map_err(|error| {
-        let message = format!("{} cannot be built: {error}", command.dir.display());
+        let message = format!("{} cannot be built: {error}", command.dir);
         Diagnostic::new(Class::Project, message)
-            .with_hint("name a directory on this machine; repositories have to be cloned before")
+            .with_hint("name a directory, or a repository as in https://host/owner/name//directory")
     })?;
     let tree = DiskTree::new(Path::new("/")).map_err(|error| {
         Diagnostic::new(Class::Internal, "the file system cannot be read").with_cause(&error)
@@ -179,8 +214,49 @@ fn objects(command: &Build, environment: &Environment) -> Result<Vec<Object>, Di
     let inside = dir.strip_prefix("/").ok().and_then(Path::to_str).ok_or_else(|| {
         Diagnostic::new(Class::Project, format!("{} is not named in UTF-8", dir.display()))
     })?;
-    kustomize::build_with(&tree, inside, command.options(), None)
+    kustomize::build_with(&tree, inside, command.options(), remotes)
         .map_err(|error| readable(error.describe(), &environment.working_dir))
+}
+
+/// Remote resources, for which a runtime and clients are only made when there are any.
+struct LazyRemotes<'a> {
+    command: &'a Build,
+    environment: &'a Environment,
+    made: OnceLock<(Runtime, RemoteResources)>,
+}
+
+impl LazyRemotes<'_> {
+    fn get(&self) -> Result<&RemoteResources, Diagnostic> {
+        if let Some((_, remotes)) = self.made.get() {
+            return Ok(remotes);
+        }
+        let made = self.make()?;
+        Ok(&self.made.get_or_init(|| made).1)
+    }
+
+    fn make(&self) -> Result<(Runtime, RemoteResources), Diagnostic> {
+        let runtime = runtime()?;
+        let cancel = CancellationToken::new();
+        let git = CommandLineGit::with_credentials(
+            &self.command.git,
+            Overrides::default(),
+            self.environment,
+            cancel.clone(),
+        )?;
+        let http = HttpVars::following(self.environment.proxies()?, cancel)?;
+        let handle = runtime.handle().clone();
+        Ok((runtime, RemoteResources::new(Arc::new(git), Arc::new(http), handle)))
+    }
+}
+
+impl Remotes for LazyRemotes<'_> {
+    fn repository(&self, repository: &Repository) -> Result<Arc<dyn SourceTree>, Diagnostic> {
+        self.get()?.repository(repository)
+    }
+
+    fn file(&self, url: &str) -> Result<RemoteFile, Diagnostic> {
+        self.get()?.file(url)
+    }
 }
 
 /// Paths as the user sees them: relative to the working directory where they are below it, else absolute.

@@ -66,7 +66,7 @@ impl Clients {
             identity: access.identity.clone().filter(|_| is_trusted),
             proxies: self.proxies.clone(),
             reach: self.reach,
-            follows_redirects: false,
+            redirects: Redirects::AreAnswers,
             skips_tls_checks: access.skips_tls_checks,
             ..ClientOptions::default()
         };
