@@ -278,7 +278,11 @@ impl Target<'_> {
                 _ => false,
             };
             if is_same_tree && files::is_at_or_below(target.dir(), dir) {
-                let shown = if dir.is_empty() { "the root directory" } else { dir };
+                let shown = match checkout {
+                    Some(checkout) => checkout.repository.shown(dir),
+                    None if dir.is_empty() => "the root directory".to_owned(),
+                    None => dir.to_owned(),
+                };
                 let problem = place.problem(format!("{shown} contains this kustomization"));
                 chain.reverse();
                 let hint = format!(

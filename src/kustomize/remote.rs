@@ -225,7 +225,7 @@ impl fmt::Debug for Checkout {
 impl Checkout {
     /// Gets a repository that a kustomization names.
     pub(crate) fn fetch(repository: Repository, files: Files<'_>, place: &Place) -> Result<Self> {
-        let remotes = allowed(files, &repository.url, place)?;
+        let remotes = allowed(files, &repository.shown(&repository.dir), place)?;
         let tree = remotes.repository(&repository).map_err(|problem| at(problem, place))?;
         Ok(Self { repository, tree })
     }

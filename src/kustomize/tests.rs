@@ -122,7 +122,7 @@ fn nothing_is_fetched() {
     for path in ["https://example.com/x.yaml", "git@example.com:a/b", "github.com/a/b//c?ref=v1"] {
         let kustomization = format!("resources: [\"{path}\"]");
         let message = message(&[("kustomization.yaml", &kustomization)], "");
-        assert!(message.contains("remote resources are not supported"), "{message}");
+        assert!(message.contains("remote resources are not allowed"), "{message}");
     }
     let files = [("kustomization.yaml", "resources: [../../x]")];
     assert!(message(&files, "").contains("leads outside of the source root"));

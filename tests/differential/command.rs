@@ -40,12 +40,15 @@ fn the_command_prints_the_same_bytes() {
         (vec!["--reorder=legacy", "local-config"], ""),
         (vec!["--load-restrictor", "LoadRestrictionsNone", "."], "namespace-over-everything"),
         (vec!["--load-restrictor=LoadRestrictionsRootOnly", "generator-options"], ""),
-        (vec!["--enable-managedby-label", "sort-fifo"], ""),
-        (vec!["--as-current-user", "--network", "--network-name", "n", "sort-fifo"], ""),
-        (vec!["--mount", "type=bind", "-e", "A=1", "--env", "B", "-e=C", "sort-fifo"], ""),
-        (vec!["--enable-exec", "--enable-alpha-plugins", "--stack-trace", "sort-fifo"], ""),
-        (vec!["--enable-helm", "--helm-command", "h", "--helm-debug=false", "sort-fifo"], ""),
-        (vec!["sort-fifo", "--helm-api-versions=v1", "--helm-kube-version", "1.31"], ""),
+        (vec!["--enable-managedby-label", "generator-options"], ""),
+        (vec!["--as-current-user", "--network", "--network-name", "n", "generator-options"], ""),
+        (vec!["--mount", "type=bind", "-e", "A=1", "--env", "B", "-e=C", "generator-options"], ""),
+        (vec!["--enable-exec", "--enable-alpha-plugins", "--stack-trace", "generator-options"], ""),
+        (
+            vec!["--enable-helm", "--helm-command", "h", "--helm-debug=false", "generator-options"],
+            "",
+        ),
+        (vec!["generator-options", "--helm-api-versions=v1", "--helm-kube-version", "1.31"], ""),
     ] {
         let dir = corpus.join(dir);
         let (ours, theirs) = (ours(&args, &dir), theirs(&args, &dir));

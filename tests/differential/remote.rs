@@ -75,7 +75,7 @@ impl Servers {
             ("/deep/er/two.yaml".to_owned(), manifest("two", "web")),
             (
                 "/patch.yaml".to_owned(),
-                "[{op: add, path: /data/patched, value: remotely}]".to_owned(),
+                "- {op: add, path: /data/patched, value: remotely}\n".to_owned(),
             ),
         ]));
         let servers = Self { git: server, git_url, web_url, scratch };

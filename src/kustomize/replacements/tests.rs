@@ -35,7 +35,10 @@ fn scalars_keep_their_type() {
     assert_eq!(write(root.clone(), "n", json!("81"), &options).unwrap()["n"], json!(81));
     assert_eq!(write(root.clone(), "s", json!(81), &options).unwrap()["s"], json!("81"));
     assert_eq!(write(root.clone(), "b", json!("true"), &options).unwrap()["b"], json!(true));
-    assert_eq!(write(root, "n", json!("x"), &options).unwrap()["n"], json!("x"));
+    let error = write(root.clone(), "n", json!("x"), &options).unwrap_err();
+    assert_eq!(error, "the field holds a number, which \"x\" is not");
+    let error = write(root, "b", json!("x"), &options).unwrap_err();
+    assert_eq!(error, "the field is true or false, which \"x\" is not");
 }
 
 #[test]
