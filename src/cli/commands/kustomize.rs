@@ -17,6 +17,7 @@ use crate::{
     diagnostic::{Class, Describe, Diagnostic},
     engine::{HttpVars, RemoteResources},
     kustomize::{self, LoadRestrictor, Options, RemoteFile, Remotes, Reorder, Repository},
+    net::Reach,
     object::Object,
     secret::redact_url,
     tree::{DiskTree, SourceTree},
@@ -243,7 +244,7 @@ impl LazyRemotes<'_> {
             self.environment,
             cancel.clone(),
         )?;
-        let http = HttpVars::following(self.environment.proxies()?, cancel)?;
+        let http = HttpVars::following(self.environment.proxies()?, Reach::Anywhere, cancel)?;
         let handle = runtime.handle().clone();
         Ok((runtime, RemoteResources::new(Arc::new(git), Arc::new(http), handle)))
     }
