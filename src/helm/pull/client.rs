@@ -16,8 +16,8 @@ use tokio_util::sync::CancellationToken;
 use super::{Access, PullError};
 use crate::{
     net::{
-        self, ClientOptions, Failure, NetError, Proxies, Reach, RetryPolicy, jitter, retry_after,
-        sleep, stream_bounded,
+        self, ClientOptions, Failure, NetError, Proxies, Reach, Redirects, RetryPolicy, jitter,
+        retry_after, sleep, stream_bounded,
     },
     secret::redact_url,
 };
