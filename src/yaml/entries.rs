@@ -21,6 +21,11 @@ pub(super) struct Entries {
 }
 
 impl Entries {
+    /// Makes room for a key that comes again.
+    pub(super) fn forget(&mut self, key: &str) {
+        self.nodes.remove(key);
+    }
+
     pub(super) fn insert(
         &mut self,
         key: String,

@@ -385,7 +385,7 @@ impl<'a> Composer<'a> {
             let value_event = self.next()?;
             let (value, node) = self.node(value_event)?;
             if self.duplicates == Duplicates::LastWins {
-                entries.nodes.remove(&key);
+                entries.forget(&key);
             }
             entries.insert(key, key_at, value, node)?;
         }
