@@ -4,6 +4,9 @@
 //! the case is about. A case that succeeds has the expected `stdout`; one that fails has an `error` that ends in
 //! `| must mention: …`, words that the message has in any case. Output is compared document by document as YAML, in order;
 //! a plain scalar that readers of YAML 1.1 and 1.2 take for different things is never equal to a quoted one.
+//!
+//! What cases below 300 expect was recorded from the reference. Those from 300 on are written here, after the reference's
+//! documentation and source.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
 use std::{

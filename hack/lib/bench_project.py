@@ -8,6 +8,7 @@ import shutil
 import statistics
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 ITEMS_PER_INCLUDE = 20
@@ -104,7 +105,7 @@ def rows(state: Path, kluctl: Path) -> list:
             path = directory / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content)
-        user, wall, memory = measure(kluctl, directory, state / "rendered", runs)
+        user, wall, memory = measure(kluctl, directory, state / "rendered", runs, ("--target=prod",))
         shutil.rmtree(directory)
         beside = ""
         if items in REFERENCE:
@@ -143,10 +144,11 @@ def project(items: int) -> dict:
     return files
 
 
-def measure(kluctl: Path, project_dir: Path, output: Path, runs: int) -> tuple:
-    """Median seconds of user CPU and of wall time, and peak memory in MiB; the files written are removed after each run."""
+def measure(kluctl: Path, project_dir: Path, output: Path, runs: int, flags: tuple = (), keep: Callable = lambda _: None) -> tuple:
+    """Median seconds of user CPU and of wall time, and peak memory in MiB. `keep` may read the files that a run wrote; then they
+    are removed."""
     user, wall, peak = [], [], 0
-    command = [kluctl, "render", "--offline-kubernetes", "--target=prod", f"--project-dir={project_dir}", f"--render-output-dir={output}"]
+    command = [kluctl, "render", "--offline-kubernetes", f"--project-dir={project_dir}", f"--render-output-dir={output}", *flags]
     for _ in range(runs):
         started = time.monotonic()
         child = subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -156,5 +158,6 @@ def measure(kluctl: Path, project_dir: Path, output: Path, runs: int) -> tuple:
             raise SystemExit(f"{' '.join(map(str, command))} ended with {os.waitstatus_to_exitcode(status)}")
         user.append(usage.ru_utime)
         peak = max(peak, usage.ru_maxrss / 1024)
+        keep(output)
         shutil.rmtree(output)
     return statistics.median(user), statistics.median(wall), peak

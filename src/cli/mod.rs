@@ -21,7 +21,10 @@ use std::process::ExitCode;
 
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
 
-use crate::diagnostic::{Class, Diagnostic};
+use crate::{
+    diagnostic::{Class, Diagnostic},
+    object::annotations::parse_bool,
+};
 use environment::Environment;
 use report::Report;
 
@@ -164,7 +167,7 @@ fn with_values_for_switches(command: clap::Command) -> clap::Command {
         .mut_args(|arg| match arg.get_action() {
             ArgAction::SetTrue => arg
                 .action(ArgAction::Set)
-                .value_parser(clap::value_parser!(bool))
+                .value_parser(switch)
                 .num_args(0..=1)
                 .require_equals(true)
                 .default_value("false")
@@ -175,6 +178,11 @@ fn with_values_for_switches(command: clap::Command) -> clap::Command {
             _ => arg,
         })
         .mut_subcommands(with_values_for_switches)
+}
+
+/// A switch's value, as Go's flags take it.
+fn switch(text: &str) -> Result<bool, &'static str> {
+    parse_bool(text).ok_or("expected true or false")
 }
 
 /// Help and version are data; anything else was typed wrongly, which exits with 1 as all failures do.

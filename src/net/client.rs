@@ -2,13 +2,14 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use reqwest::{Client, Url, redirect};
 use rustls::{
-    ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+    ClientConfig, DigitallySignedStruct, SignatureScheme,
     client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
     crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature},
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
 };
+use rustls_platform_verifier::Verifier;
 
-use super::{NetError, Proxies, Reach, host_of};
+use super::{NetError, Proxies, Reach, host_of, verifier::SystemVerifier};
 use crate::secret::Secret;
 
 /// Redirects followed within one host before giving up.
@@ -148,21 +149,18 @@ fn tls_config(options: &ClientOptions) -> Result<ClientConfig, NetError> {
     let provider = Arc::new(ring::default_provider());
     let extra =
         options.ca_bundle.as_deref().map(parse_certificates).transpose()?.unwrap_or_default();
-    let has_extra = !extra.is_empty();
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .map_err(|error| setup("TLS", error))?;
-    let verifier =
-        rustls_platform_verifier::Verifier::new_with_extra_roots(extra, provider.clone());
-    let builder = match verifier {
-        _ if options.skips_tls_checks => {
-            builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyServer(provider)))
-        }
-        Ok(verifier) => builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)),
-        Err(error) if has_extra => return Err(setup("CA bundle", error)),
-        // A system without certificates can still talk plain HTTP; HTTPS then fails as untrusted.
-        Err(_) => builder.with_root_certificates(RootCertStore::empty()),
+    let verifier: Arc<dyn ServerCertVerifier> = if options.skips_tls_checks {
+        Arc::new(AnyServer(provider))
+    } else if extra.is_empty() {
+        Arc::new(SystemVerifier::new(provider))
+    } else {
+        let verifier = Verifier::new_with_extra_roots(extra, provider);
+        Arc::new(verifier.map_err(|error| setup("CA bundle", error))?)
     };
+    let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
     match identity {
         None => Ok(builder.with_no_client_auth()),
         Some(identity) => {

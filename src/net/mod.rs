@@ -8,6 +8,7 @@ mod limits;
 mod proxy;
 mod reach;
 mod retry;
+mod verifier;
 
 pub use client::{ClientOptions, Identity, Redirects, client};
 pub use limits::{read_bounded, stream_bounded};

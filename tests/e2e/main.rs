@@ -41,6 +41,7 @@ mod spec_fields;
 mod start;
 mod status;
 mod support;
+mod variable_sources;
 mod variables;
 
 use std::{process::ExitCode, sync::Arc};
@@ -95,6 +96,7 @@ fn main() -> ExitCode {
         start::TESTS,
         spec_fields::TESTS,
         status::TESTS,
+        variable_sources::TESTS,
         variables::TESTS,
     ]
     .concat();
