@@ -34,6 +34,10 @@ run: ## Run the controller against the current kubeconfig
 crds: ## Regenerate crds/ and docs/spec
 	UPDATE_CRDS=1 $(CARGO) test --locked --quiet --lib is_current
 
+.PHONY: cli-docs
+cli-docs: ## Regenerate docs/cli from the command line
+	UPDATE_CLI_DOCS=1 $(CARGO) test --locked --quiet --lib the_reference_is_current
+
 .PHONY: bench
 bench: ## Speed and memory, side by side with the reference tools where there are any
 	@hack/bench

@@ -78,6 +78,11 @@ pub enum EngineEvent {
         /// Why it is not ready, or what holds it.
         reason: String,
     },
+    /// An object that was waited for is so no longer, whatever came of it.
+    WaitEnded {
+        /// Which.
+        object: ObjectRef,
+    },
     /// All items so far must finish before the next one starts.
     Barrier {
         /// The project's message for this barrier.

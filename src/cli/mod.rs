@@ -1,5 +1,6 @@
 //! The `kluctl` command: reads what the user typed and where, calls the engine, shows what came of it.
 
+mod advice;
 mod commands;
 mod defaults;
 mod environment;
@@ -16,6 +17,7 @@ mod report;
 mod result_text;
 mod runtime;
 mod session;
+mod summary;
 
 use std::process::ExitCode;
 
@@ -26,6 +28,7 @@ use crate::{
     object::annotations::parse_bool,
 };
 use environment::Environment;
+use progress::Display;
 use report::Report;
 
 /// Deploy Kluctl projects to Kubernetes.
@@ -55,11 +58,15 @@ struct QuickCli {
 #[command(next_help_heading = "Global arguments")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own for the user")]
 struct GlobalFlags {
-    /// Show debug messages
+    /// Tell of every object what is done with it
     #[arg(long, global = true)]
     debug: bool,
 
-    /// Do not colour messages
+    /// Tell nothing of what goes on but warnings and errors
+    #[arg(long, short, global = true)]
+    quiet: bool,
+
+    /// Do not colour anything; the variable NO_COLOR does the same
     #[arg(long, global = true)]
     no_color: bool,
 
@@ -136,7 +143,14 @@ pub fn main() -> ExitCode {
         Err(error) => return show_usage(&error),
     };
     let allows_colour = !cli.global.no_color && environment.get("NO_COLOR").is_none();
-    let report = Report { colour: environment.is_terminal && allows_colour, allows_colour };
+    let display = match cli.global {
+        GlobalFlags { quiet: true, .. } => Display::Quiet,
+        GlobalFlags { debug: true, .. } => Display::Everything,
+        _ if environment.is_terminal => Display::Live,
+        _ => Display::Lines,
+    };
+    let colour = environment.is_terminal && allows_colour;
+    let report = Report { colour, allows_colour, display };
     match commands::run(cli.command, &environment, report) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Told) => ExitCode::FAILURE,
@@ -201,5 +215,7 @@ fn show_usage(error: &clap::Error) -> ExitCode {
     }
 }
 
+#[cfg(test)]
+mod reference_tests;
 #[cfg(test)]
 mod tests;

@@ -1,27 +1,36 @@
 //! What the commands that work on a cluster have in common: the target, its cluster, the run and its result.
 
+use std::time::{Duration, Instant};
+
 use jiff::Timestamp;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Environment, Failure, Report,
     environment::{now, random_id},
-    flags::{DeploymentFlags, OutputFormat, ResultOutput, ResultOutputFlags},
+    flags::{DeploymentFlags, OutputFormat, ResultOutput, ResultOutputFlags, StoreFlags},
     output,
-    progress::Progress,
+    progress::{Display, Progress},
     rendered,
     result_text::{self, Style},
     session,
+    summary::summary,
 };
 use crate::{
     cluster::Cluster,
     diagnostic::{Class, Diagnostic},
     engine::{Engine, PrepareRequest, Prepared, ResolvedTarget, Session},
     project::Target,
-    results::{CommandInfo, CommandResult, RunInfo},
+    results::{CommandInfo, CommandResult, GitInfo, ProjectKey, ResultStore, RunInfo},
     secret::SecretTexts,
     yaml,
 };
+
+/// How long storing a result may take.
+const STORE: Duration = Duration::from_secs(30);
+/// How long it may take after the command was interrupted.
+const STORE_INTERRUPTED: Duration = Duration::from_millis(400);
 
 /// A command on a target whose cluster is connected.
 pub(super) struct Operation<'a> {
@@ -36,6 +45,9 @@ pub(super) struct Operation<'a> {
     request: PrepareRequest,
     resolved: ResolvedTarget,
     started: Timestamp,
+    clock: Instant,
+    /// The repository that the project is in, as soon as it is known.
+    origin: Option<JoinHandle<(ProjectKey, GitInfo)>>,
     /// What sensitive variables hold.
     masked: SecretTexts,
 }
@@ -52,8 +64,26 @@ impl<'a> Operation<'a> {
         report: Report,
         cancel: &'a CancellationToken,
     ) -> Result<Self, Failure> {
-        let started = now();
         let request = session::request(flags, discriminator, environment, report)?;
+        let mut operation = Self::of_request(flags, request, environment, report, cancel).await?;
+        let (project, environment) = (flags.project.clone(), environment.clone());
+        let origin = move || session::origin(&project, &environment);
+        operation.origin = Some(tokio::task::spawn_blocking(origin));
+        Ok(operation)
+    }
+
+    /// As [`Operation::start`], for a project that is not on disk.
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) async fn of_request(
+        flags: &'a DeploymentFlags,
+        request: PrepareRequest,
+        environment: &'a Environment,
+        report: Report,
+        cancel: &'a CancellationToken,
+    ) -> Result<Self, Failure> {
+        let started = now();
         let engine = session::engine();
         let mut resolved = engine.resolve_target(&request, cancel).await?;
         let cluster = session::connect(flags, &mut resolved, environment, report).await?;
@@ -69,6 +99,8 @@ impl<'a> Operation<'a> {
             request,
             resolved,
             started,
+            clock: Instant::now(),
+            origin: None,
             masked: SecretTexts::default(),
         })
     }
@@ -128,16 +160,25 @@ impl<'a> Operation<'a> {
         }
     }
 
-    /// Writes a result wherever it is wanted.
+    /// Stores a result and writes it wherever it is wanted.
     ///
     /// # Errors
-    /// When it cannot be written, and when there are errors in it.
-    pub(super) fn conclude(
-        &self,
+    /// When it cannot be written, and when there are errors in it. That it cannot be stored is a warning.
+    pub(super) async fn conclude(
+        &mut self,
         mut result: CommandResult,
         flags: &ResultOutputFlags,
+        store: Option<&StoreFlags>,
     ) -> Result<(), Failure> {
+        if let Some(origin) = self.origin.take()
+            && let Ok((project, info)) = origin.await
+        {
+            (result.project_key, result.git_info) = (project, info);
+        }
         self.mask(&mut result, flags);
+        if let Some(store) = store.filter(|store| store.stores(result.command.dry_run)) {
+            self.store(&result, store).await;
+        }
         for wanted in &flags.output_format {
             let text = match wanted.format {
                 OutputFormat::Text => {
@@ -148,7 +189,37 @@ impl<'a> Operation<'a> {
             };
             output::to_files(self.environment, std::slice::from_ref(&wanted.file), &text)?;
         }
+        if self.report.display != Display::Quiet {
+            let took = self.clock.elapsed();
+            output::to_stderr(&summary(&result, &self.progress.stages(), took));
+        }
         if result.errors.is_empty() { Ok(()) } else { Err(Failure::Shown) }
+    }
+
+    /// Stores a result; whatever goes wrong is a warning on standard error.
+    async fn store(&self, result: &CommandResult, flags: &StoreFlags) {
+        let warn = |message: &str| output::to_stderr(&self.report.warning(message));
+        let store = ResultStore {
+            cluster: &self.cluster,
+            namespace: &flags.command_result_namespace,
+            keep: flags.keep_command_results_count,
+        };
+        let limit = if result.interrupted { STORE_INTERRUPTED } else { STORE };
+        let problem = match tokio::time::timeout(limit, store.write_command(result)).await {
+            Ok(Ok(stored)) => {
+                if let Some(loss) = stored.completeness.loss() {
+                    warn(&format!(
+                        "the result is too large to be stored completely: it is stored {loss}"
+                    ));
+                }
+                stored.remaining.iter().for_each(|remaining| warn(remaining));
+                return;
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("not written within {} s", limit.as_secs_f32()),
+        };
+        let hint = "--write-command-result=false leaves it out";
+        warn(&format!("the result is not stored: {}; {hint}", self.masked.mask(&problem)));
     }
 
     /// How text for `wanted` looks: coloured on a terminal only.

@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write};
 
+use super::progress::Display;
 use crate::diagnostic::Diagnostic;
 
 /// Formats diagnostics, coloured or plain.
@@ -11,6 +12,8 @@ pub(super) struct Report {
     pub(super) colour: bool,
     /// Whether the user wants colours wherever there is a terminal.
     pub(super) allows_colour: bool,
+    /// How much is told of what goes on.
+    pub(super) display: Display,
 }
 
 const RED: &str = "31";
@@ -20,7 +23,8 @@ const BOLD: &str = "1";
 
 impl Report {
     /// No colours at all.
-    pub(super) const PLAIN: Self = Self { colour: false, allows_colour: false };
+    pub(super) const PLAIN: Self =
+        Self { colour: false, allows_colour: false, display: Display::Lines };
 
     /// All problems, each with an empty line before the next.
     pub(super) fn errors(self, diagnostics: &[Diagnostic]) -> String {

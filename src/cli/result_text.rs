@@ -2,6 +2,9 @@
 
 use std::fmt::Write;
 
+use indexmap::IndexMap;
+
+use super::advice::next_step;
 use crate::{
     object::ObjectRef,
     results::{CommandResult, DeploymentError, ResultObject, ValidateResult},
@@ -78,13 +81,25 @@ fn messages(out: &mut String, title: &str, messages: &[DeploymentError]) {
         return;
     }
     let _ = write!(out, "\n{title}:\n");
+    // What is about one object stands together, where the first of it is.
+    let mut groups: IndexMap<&ObjectRef, Vec<&str>> = IndexMap::new();
     for DeploymentError { reference, message } in messages {
+        groups.entry(reference).or_default().push(message);
+    }
+    let messages = groups.iter().flat_map(|(reference, messages)| {
+        messages.iter().map(move |message| (*reference, *message))
+    });
+    for (reference, message) in messages {
+        let step = next_step(message);
         let message = message.trim_end().replace('\n', "\n    ");
         let _ = if is_run(reference) {
             writeln!(out, "  {message}")
         } else {
             writeln!(out, "  {reference}: {message}")
         };
+        if let Some(step) = step {
+            let _ = writeln!(out, "    next step: {step}");
+        }
     }
 }
 

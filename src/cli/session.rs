@@ -7,6 +7,7 @@ use std::{
 };
 
 use kube::config::Kubeconfig;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -33,12 +34,18 @@ use crate::{
     jinja,
     net::Reach,
     project::{TargetRequest, args},
+    results::{GitInfo, ProjectKey},
     schema::{FixedImage, FixedImages, Violations},
     secret::SecretTexts,
     tree::SourceTree,
     vars::GitSource,
     yaml::{self, Schema},
 };
+
+/// How long a command may go on after SIGINT or SIGTERM.
+const AFTER_SIGNAL: Duration = Duration::from_millis(900);
+/// How long a command may go on after its time is over.
+const AFTER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs the async part of a command until it ends, the user interrupts it, or `timeout` is over; the last two cancel the
 /// token that `work` is given, and wait for it to wind up.
@@ -49,33 +56,49 @@ pub(super) fn run<F>(
 where
     F: Future<Output = Result<(), Failure>>,
 {
-    super::runtime::runtime()?.block_on(async {
+    let runtime = super::runtime::runtime()?;
+    let result = runtime.block_on(async {
         let cancel = CancellationToken::new();
         let watch = cancel.clone();
-        let why = async move {
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => "the command was interrupted".to_owned(),
-                () = tokio::time::sleep(timeout) => {
-                    format!("the command took longer than {}s (see --timeout)", timeout.as_secs())
-                }
-            }
-        };
+        let why = interruption(timeout);
         let work = work(cancel);
         tokio::pin!(work);
         tokio::select! {
             result = &mut work => result,
-            why = why => {
+            (why, grace) = why => {
                 watch.cancel();
-                // What is under way gets a moment to end in order.
-                let ended = tokio::time::timeout(Duration::from_secs(10), work).await;
-                match ended {
+                // What is under way gets a moment to end in order, and to tell how far it got.
+                match tokio::time::timeout(grace, work).await {
                     Ok(Ok(())) => Ok(()),
                     Ok(Err(shown @ (Failure::Shown | Failure::Told))) => Err(shown),
                     _ => Err(Diagnostic::new(Class::Cancelled, why).into()),
                 }
             }
         }
-    })
+    });
+    // Rendering that nobody waits for any more, and a question that nobody answers, must not hold the process.
+    runtime.shutdown_timeout(Duration::from_millis(50));
+    result
+}
+
+/// Returns when the command has to end: why, and how long it may take to do so.
+async fn interruption(timeout: Duration) -> (String, Duration) {
+    let terminate = async {
+        match signal(SignalKind::terminate()) {
+            Ok(mut terminate) => terminate.recv().await,
+            // Then the process ends as it does by default.
+            Err(_) => std::future::pending().await,
+        }
+    };
+    let interrupted = "the command was interrupted".to_owned();
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => (interrupted, AFTER_SIGNAL),
+        _ = terminate => (interrupted, AFTER_SIGNAL),
+        () = tokio::time::sleep(timeout) => {
+            let why = format!("the command took longer than {}s (see --timeout)", timeout.as_secs());
+            (why, AFTER_TIMEOUT)
+        }
+    }
 }
 
 /// An engine for this machine.
@@ -148,7 +171,7 @@ pub(super) fn masked_failure(error: &EngineError, secrets: &SecretTexts) -> Fail
 }
 
 /// Settings of the template engine for a command at a terminal.
-fn template_options() -> jinja::Options {
+pub(super) fn template_options() -> jinja::Options {
     let mut options = jinja::Options::new(now());
     options.debug = Some(Arc::new(|message: &str| output::to_stderr(&format!("{message}\n"))));
     options
@@ -169,7 +192,7 @@ pub(super) fn source(
     if !project_dir.is_dir() {
         return Err(fail("is not a directory"));
     }
-    let root = project_dir.ancestors().find(|dir| dir.join(".git").exists());
+    let root = work_tree_of(&project_dir);
     if root.is_none() {
         output::to_stderr(&report.warning(
             "the project is not in a Git work tree; its directory is taken as the source root",
@@ -188,6 +211,31 @@ pub(super) fn source(
     let content = read_file(&environment.path(config))?;
     let file = ConfigFile { name: config.display().to_string(), content };
     Ok(Source { tree, project_dir, config_file: Some(file) })
+}
+
+/// The root of the Git work tree that a directory is in.
+fn work_tree_of(dir: &Path) -> Option<&Path> {
+    dir.ancestors().find(|dir| dir.join(".git").exists())
+}
+
+/// The repository that the project is in, as results name it.
+pub(super) fn origin(flags: &ProjectFlags, environment: &Environment) -> (ProjectKey, GitInfo) {
+    let given = flags.project_dir.as_deref().unwrap_or(Path::new("."));
+    let Ok(project_dir) = environment.path(given).canonicalize() else { return Default::default() };
+    let Some(root) = work_tree_of(&project_dir) else { return Default::default() };
+    let origin = WorkTree::origin(root);
+    let sub_dir = project_dir.strip_prefix(root).unwrap_or(Path::new(""));
+    let sub_dir = sub_dir.to_string_lossy().into_owned();
+    let repo_key = origin.url.as_ref().map(|url| format!("git://{}", url.key()));
+    let project = ProjectKey { repo_key: repo_key.unwrap_or_default(), sub_dir: sub_dir.clone() };
+    let info = GitInfo {
+        url: origin.url.map(|url| url.without_user()),
+        reference: origin.branch.map(|branch| serde_json::json!({"branch": branch})),
+        sub_dir,
+        commit: origin.commit.unwrap_or_default(),
+        dirty: origin.is_dirty,
+    };
+    (project, info)
 }
 
 /// Arguments from the command line, and those from files over them.

@@ -135,7 +135,7 @@ error: deployments[0].taggs: unknown field \"taggs\"
 fn colours_are_left_out_when_not_wanted() {
     let diagnostic = Diagnostic::new(Class::Project, "wrong");
     assert!(!Report::PLAIN.errors(std::slice::from_ref(&diagnostic)).contains('\x1b'));
-    assert!(Report { colour: true, allows_colour: true }.errors(&[diagnostic]).contains('\x1b'));
+    assert!(Report { colour: true, ..Report::PLAIN }.errors(&[diagnostic]).contains('\x1b'));
 }
 
 fn style(short: bool, width: usize) -> result_text::Style {

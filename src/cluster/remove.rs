@@ -36,11 +36,16 @@ impl Cluster {
         }
         let uid = body["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
         let deadline = Instant::now() + limit;
-        let mut gone = Gone { cluster: self, kind, reference, uid: &uid, holding: String::new() };
+        let mut gone =
+            Gone { cluster: self, kind, reference, uid: &uid, holding: String::new(), told: None };
         if gone.look().await == Look::Gone {
             return answer;
         }
-        if limit.is_zero() || timeout_at(deadline, gone.wait(observer)).await.is_err() {
+        let is_there = limit.is_zero() || timeout_at(deadline, gone.wait(observer)).await.is_err();
+        if gone.told.is_some() {
+            observer.event(EngineEvent::WaitEnded { object: reference.clone() });
+        }
+        if is_there {
             let holding = &gone.holding;
             let message = match limit.as_secs() {
                 0 => format!("the deletion was accepted and is not complete yet: {holding}"),
@@ -61,19 +66,20 @@ struct Gone<'a> {
     uid: &'a str,
     /// What keeps the object, as far as it tells.
     holding: String,
+    /// When the observer heard of it last, and what.
+    told: Option<(Instant, String)>,
 }
 
 impl Gone<'_> {
     /// Returns when the object is gone.
     async fn wait(&mut self, observer: &dyn Observer) {
         let namespace = self.reference.namespace.as_deref();
-        let mut told: Option<(Instant, String)> = None;
         loop {
             let Look::There { version } = self.look().await else { return };
             let is_old =
                 |(at, what): &(Instant, String)| *what != self.holding || at.elapsed() >= REPORT;
-            if told.as_ref().is_none_or(is_old) {
-                told = Some((Instant::now(), self.holding.clone()));
+            if self.told.as_ref().is_none_or(is_old) {
+                self.told = Some((Instant::now(), self.holding.clone()));
                 let reason = format!("its deletion is not complete yet: {}", self.holding);
                 observer.event(EngineEvent::Waiting { object: self.reference.clone(), reason });
             }

@@ -135,6 +135,30 @@ impl Cluster {
         namespace: Option<&str>,
         selector: &str,
     ) -> Result<Vec<Value>, ApiOutcome> {
+        self.list_as(kind, namespace, selector, "application/json").await
+    }
+
+    /// As [`Cluster::list`], with nothing but the metadata of the objects.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn list_metadata(
+        &self,
+        kind: &ApiKind,
+        namespace: Option<&str>,
+        selector: &str,
+    ) -> Result<Vec<Value>, ApiOutcome> {
+        const ACCEPT: &str = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
+        self.list_as(kind, namespace, selector, ACCEPT).await
+    }
+
+    async fn list_as(
+        &self,
+        kind: &ApiKind,
+        namespace: Option<&str>,
+        selector: &str,
+        accept: &'static str,
+    ) -> Result<Vec<Value>, ApiOutcome> {
         let base = kind.path(namespace, None);
         let selector = encode(selector);
         let mut limit = "&limit=500";
@@ -142,7 +166,8 @@ impl Cluster {
         let mut items = Vec::new();
         loop {
             let path = format!("{base}?labelSelector={selector}{limit}{next}");
-            let mut page = match self.retried(|| Call::get(path.clone())).await.outcome {
+            let call = || Call { accept, ..Call::get(path.clone()) };
+            let mut page = match self.retried(call).await.outcome {
                 ApiOutcome::Done(page) => page,
                 ApiOutcome::Expired(_) if !limit.is_empty() => {
                     (limit, next) = ("", String::new());
@@ -175,8 +200,20 @@ impl Cluster {
         mode: WriteMode,
         force: bool,
     ) -> Answer {
+        self.apply_as(FIELD_MANAGER, kind, object, mode, force).await
+    }
+
+    /// As [`Cluster::apply`], as another field manager.
+    pub async fn apply_as(
+        &self,
+        manager: &str,
+        kind: &ApiKind,
+        object: &Value,
+        mode: WriteMode,
+        force: bool,
+    ) -> Answer {
         let path = Self::object_path(kind, object);
-        let path = format!("{path}?fieldManager={FIELD_MANAGER}&force={force}{}", mode.query());
+        let path = format!("{path}?fieldManager={manager}&force={force}{}", mode.query());
         let call = Call::write(Method::PATCH, path, "application/apply-patch+yaml", bytes(object));
         let mut answer = self.once(call).await;
         if let ApiOutcome::BadRequest(message) = &mut answer.outcome {

@@ -213,7 +213,9 @@ impl Observer for RunObserver {
             EngineEvent::TemplateDebug { message } => {
                 tracing::debug!("debug_print: {}", self.masked.mask(&message));
             }
-            EngineEvent::StageFinished { .. } | EngineEvent::Barrier { .. } => {}
+            EngineEvent::StageFinished { .. }
+            | EngineEvent::WaitEnded { .. }
+            | EngineEvent::Barrier { .. } => {}
         }
     }
 

@@ -15,6 +15,7 @@ mod http;
 mod known_hosts;
 mod mirror;
 mod operation;
+mod origin;
 mod reference;
 mod remote;
 mod ssh;
@@ -24,6 +25,7 @@ mod work_tree;
 
 pub use auth::{Auth, Login, Rules};
 pub use cache::{Cache, CacheOptions, GitCheckout};
+pub use origin::Origin;
 pub use reference::{Reference, Resolved};
 pub use tree::GitTree;
 pub use url::{GitUrl, RepoKey, Scheme, UrlError};

@@ -89,6 +89,9 @@ impl Waiter<'_> {
             () = self.cancel.cancelled() => None,
             done = timeout_at(deadline, wait.run()) => Some(done),
         };
+        if wait.reported.is_some() {
+            self.observer.event(EngineEvent::WaitEnded { object: reference.clone() });
+        }
         match done {
             None => Err(WaitError::Interrupted { reason: wait.reason }),
             Some(Err(_)) => Err(WaitError::TimedOut { after: limit, reason: wait.reason }),

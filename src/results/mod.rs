@@ -6,6 +6,8 @@ mod mask;
 mod outcome;
 mod reduce;
 mod start;
+mod store;
+mod stored;
 mod summary;
 mod types;
 
@@ -13,6 +15,8 @@ pub(crate) use collect::is_younger;
 pub use collect::{AppliedObject, Collected, collect, reference_for_diff};
 pub use compact::{CompactError, compact_objects, expand_objects};
 pub use outcome::{ObjectOutcome, Operation, OutcomeState};
+pub use store::{ResultStore, StoreError, Stored};
+pub use stored::Completeness;
 pub use summary::{CommandResultSummary, ValidateResultSummary};
 pub use types::{
     BaseObject, Change, ChangeKind, ClusterInfo, CommandInfo, CommandResult, DeploymentError,

@@ -19,6 +19,8 @@ tests![
     validate_tells_what_is_missing_and_waits_for_it,
     poke_images_changes_images_only,
     flags_come_from_variables,
+    the_controller_installs_itself,
+    completions_are_there_for_all_shells,
 ];
 
 async fn diff_shows_what_would_change_and_changes_nothing(case: &mut Case) -> Result<()> {
@@ -260,5 +262,65 @@ async fn flags_come_from_variables(case: &mut Case) -> Result<()> {
     serde_json::from_str::<Value>(&ran.stdout)?;
     let one = case.config_map("one").await?;
     ensure!(one["data"]["value"] == "10-1-typed", "{one}");
+    Ok(())
+}
+
+async fn the_controller_installs_itself(case: &mut Case) -> Result<()> {
+    let user = User::new(case, &[])?;
+    fs::create_dir_all(&user.project)?;
+    let install = ["controller", "install", "--kluctl-version=9.9.9"];
+    user.run(&install)?.failed()?;
+    let dry = user.run(&[install.as_slice(), &["--dry-run"]].concat())?.ok()?;
+    ensure!(dry.stdout.contains("flux-system/Deployment/flux-kluctl-controller"), "{}", dry.stdout);
+    let find = async || {
+        let api = case.api("apps/v1", "Deployment", Some("flux-system"));
+        let found = api.get_opt("flux-kluctl-controller").await?;
+        anyhow::Ok(serde_json::to_value(found)?)
+    };
+    ensure!(find().await?.is_null(), "the dry run installed something");
+    let no_results = "--write-command-result=false";
+    user.run(&[install.as_slice(), &["--yes", no_results]].concat())?.ok()?;
+    let deployment = find().await?;
+    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+    ensure!(container["image"] == "ghcr.io/kluctl/flux-kluctl-controller:v9.9.9", "{container}");
+    // What it makes is what config/flux has.
+    let path = crate::support::root().join("config/flux").display().to_string();
+    let differences = case.suite.kubectl(&[
+        "apply",
+        "-k",
+        &path,
+        "--dry-run=server",
+        "--server-side",
+        "--force-conflicts",
+        "-o",
+        "name",
+    ])?;
+    for name in differences.lines() {
+        let found = case.suite.kubectl(&["get", name, "-n", "flux-system", "-o", "name"]);
+        ensure!(found.is_ok(), "{name} was not installed");
+    }
+    case.suite.kubectl(&["delete", "deployment", "-n", "flux-system", "flux-kluctl-controller"])?;
+    Ok(())
+}
+
+async fn completions_are_there_for_all_shells(case: &mut Case) -> Result<()> {
+    let user = User::new(case, &[])?;
+    fs::create_dir_all(&user.project)?;
+    for shell in ["bash", "zsh", "fish", "powershell"] {
+        let script = user.run(&["completion", shell])?.ok()?.stdout;
+        ensure!(script.contains("poke-images") && script.contains("abort-on-error"), "{shell}");
+    }
+    let script = user.project.join("completion.bash");
+    fs::write(&script, user.run(&["completion", "bash"])?.ok()?.stdout)?;
+    let complete = format!(
+        "source {}; COMP_WORDS=(kluctl de); COMP_CWORD=1; _kluctl kluctl de kluctl; echo ${{COMPREPLY[*]}}",
+        script.display()
+    );
+    let output = std::process::Command::new("bash").args(["-c", &complete]).output()?;
+    let shown = crate::support::Ran::of(&output).ok()?.stdout;
+    ensure!(shown.contains("delete") && shown.contains("deploy"), "{shown}");
+    user.run(&["completion", "tcsh"])?.failed()?;
+    let version = user.run(&["version"])?.ok()?.stdout;
+    ensure!(version == concat!(env!("CARGO_PKG_VERSION"), "\n"), "{version}");
     Ok(())
 }

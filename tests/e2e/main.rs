@@ -13,6 +13,8 @@
 mod access;
 mod claims;
 mod command_line;
+mod command_line_annotations;
+mod command_line_results;
 mod deletion;
 mod dependencies;
 mod deploy;
@@ -69,6 +71,8 @@ fn main() -> ExitCode {
         access::TESTS,
         claims::TESTS,
         command_line::TESTS,
+        command_line_annotations::TESTS,
+        command_line_results::TESTS,
         deletion::TESTS,
         dependencies::TESTS,
         deploy::TESTS,

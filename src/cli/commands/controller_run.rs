@@ -16,13 +16,6 @@ use crate::{
     telemetry::{self, Encoding, Verbosity},
 };
 
-/// The controller.
-#[derive(Debug, clap::Subcommand)]
-pub(in crate::cli) enum Controller {
-    /// Reconcile KluctlDeployments until the process is asked to end
-    Run(Box<ControllerRun>),
-}
-
 /// Reconciles KluctlDeployments: follows their Flux sources, deploys, prunes, validates, reports.
 ///
 /// Flags are named as in kluctl; Flux's names for them work, too.

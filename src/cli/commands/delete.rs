@@ -6,7 +6,7 @@ use super::prune::confirm_removal;
 use crate::{
     cli::{
         Environment, Failure, Report,
-        flags::{ConfirmFlags, DeploymentFlags, ResultOutputFlags},
+        flags::{ConfirmFlags, DeploymentFlags, ResultOutputFlags, StoreFlags},
         operation::Operation,
     },
     engine,
@@ -34,6 +34,8 @@ pub(in crate::cli) struct Delete {
 
     #[command(flatten)]
     output: ResultOutputFlags,
+    #[command(flatten)]
+    store: StoreFlags,
 }
 
 pub(super) async fn run(
@@ -42,7 +44,7 @@ pub(super) async fn run(
     report: Report,
     cancel: CancellationToken,
 ) -> Result<(), Failure> {
-    let Delete { deployment, confirm, discriminator, no_wait, output } = command;
+    let Delete { deployment, confirm, discriminator, no_wait, output, store } = command;
     let mut operation = Operation::start(&deployment, None, environment, report, &cancel).await?;
     if deployment.render_output_dir.is_some() {
         operation.prepare().await?;
@@ -60,5 +62,5 @@ pub(super) async fn run(
         engine::plan_delete(&session, discriminator.as_deref(), &inclusion, &options).await;
     confirm_removal(&operation, &planned, confirm).await?;
     let result = planned.run(&session).await;
-    operation.conclude(result, &output)
+    operation.conclude(result, &output, Some(&store)).await
 }

@@ -7,10 +7,11 @@ use crate::{
         Environment, Failure, Report,
         flags::{
             ConfirmFlags, DeployFlags, DeploymentFlags, DiscriminatorFlag, ForceFlags,
-            ResultOutputFlags,
+            ResultOutputFlags, StoreFlags,
         },
         operation::Operation,
-        output, prompt,
+        output::to_stderr,
+        prompt,
     },
     engine::{self, DeployOptions, DiffOptions},
 };
@@ -32,6 +33,8 @@ pub(in crate::cli) struct Deploy {
     discriminator: DiscriminatorFlag,
     #[command(flatten)]
     output: ResultOutputFlags,
+    #[command(flatten)]
+    store: StoreFlags,
 }
 
 pub(super) async fn run(
@@ -40,15 +43,26 @@ pub(super) async fn run(
     report: Report,
     cancel: CancellationToken,
 ) -> Result<(), Failure> {
-    let Deploy { deployment, confirm, force, deploy, discriminator, output } = command;
+    let Deploy { deployment, confirm, force, deploy, discriminator, output, store } = command;
     if confirm.asks() {
         prompt::require_terminal(environment)?;
     }
     let discriminator = discriminator.discriminator.as_deref();
-    let mut operation =
+    let operation =
         Operation::start(&deployment, discriminator, environment, report, &cancel).await?;
-    let prepared = operation.prepare().await?;
     let options = force.options(confirm.dry_run, Some(deploy), DiffOptions::default());
+    execute(operation, confirm, &options, &output, &store).await
+}
+
+/// Prepares a target, asks if that is needed, and deploys it.
+pub(super) async fn execute(
+    mut operation: Operation<'_>,
+    confirm: ConfirmFlags,
+    options: &DeployOptions,
+    output: &ResultOutputFlags,
+    store: &StoreFlags,
+) -> Result<(), Failure> {
+    let prepared = operation.prepare().await?;
     if confirm.asks() {
         let preview = DeployOptions { dry_run: true, ..options.clone() };
         let info = operation.info(output.no_obfuscate);
@@ -59,10 +73,11 @@ pub(super) async fn run(
         } else {
             "The diff resulted in errors, do you still want to proceed?"
         };
-        output::to_stderr(&operation.preview(result, &output));
-        prompt::confirm(question, environment, report, &cancel).await?;
+        to_stderr(&operation.preview(result, output));
+        let Operation { environment, report, cancel, .. } = &operation;
+        prompt::confirm(question, environment, *report, cancel).await?;
     }
     let info = operation.info(output.no_obfuscate);
-    let result = engine::deploy(&operation.session(&info), &prepared.desired, &options).await;
-    operation.conclude(result, &output)
+    let result = engine::deploy(&operation.session(&info), &prepared.desired, options).await;
+    operation.conclude(result, output, Some(store)).await
 }

@@ -45,5 +45,5 @@ pub(super) async fn run(
     let session = operation.session(&info);
     let known = KnownVersions::new();
     let result = engine::diff(&session, &prepared.desired, &options, &known).await;
-    operation.conclude(result, &output)
+    operation.conclude(result, &output, None).await
 }

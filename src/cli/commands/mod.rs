@@ -1,5 +1,7 @@
 //! One file per command.
 
+mod completion;
+mod controller_install;
 mod controller_run;
 mod delete;
 mod deploy;
@@ -14,35 +16,27 @@ mod render;
 mod schema;
 mod validate;
 
+use std::time::Duration;
+
 use super::{Environment, Failure, Report, output, session};
 
-/// The commands.
+/// The commands; what each does is written at its flags.
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Command {
-    /// Run the controller
+    Completion(completion::Completion),
+    /// Install or run the controller
     #[command(subcommand)]
-    Controller(controller_run::Controller),
-    /// Delete all objects of a target
+    Controller(Controller),
     Delete(Box<delete::Delete>),
-    /// Render a target and deploy it
     Deploy(Box<deploy::Deploy>),
-    /// Show what a deployment would change
     Diff(Box<diff::Diff>),
-    /// Tell all that is wrong with a project
     Lint(Box<lint::Lint>),
-    /// List the images that `images.get_image` was asked for
     ListImages(Box<list_images::ListImages>),
-    /// List the targets of a project
     ListTargets(list_targets::ListTargets),
-    /// Replace images in what is deployed
     PokeImages(Box<poke_images::PokeImages>),
-    /// Delete objects that are no longer part of a target
     Prune(Box<prune::Prune>),
-    /// Render a target without deploying it
     Render(Box<render::Render>),
-    /// Print JSON Schemas of the files of a project
     Schema(schema::Schema),
-    /// Check that all objects of a target are there and ready
     Validate(Box<validate::Validate>),
     #[command(flatten)]
     Quick(Quick),
@@ -59,6 +53,16 @@ pub(super) enum Quick {
     Version,
 }
 
+/// The commands about the controller.
+#[derive(Debug, clap::Subcommand)]
+pub(super) enum Controller {
+    Install(Box<controller_install::ControllerInstall>),
+    Run(Box<controller_run::ControllerRun>),
+}
+
+/// How long installing the controller may take.
+const INSTALL_TIMEOUT: Duration = Duration::from_mins(10);
+
 /// Runs a command to its end.
 pub(super) fn run(
     command: Command,
@@ -66,9 +70,13 @@ pub(super) fn run(
     report: Report,
 ) -> Result<(), Failure> {
     match command {
-        Command::Controller(controller_run::Controller::Run(command)) => {
-            controller_run::run(*command, environment)
+        Command::Completion(command) => completion::run(&command),
+        Command::Controller(Controller::Install(command)) => {
+            session::run(INSTALL_TIMEOUT, |cancel| {
+                controller_install::run(*command, environment, report, cancel)
+            })
         }
+        Command::Controller(Controller::Run(command)) => controller_run::run(*command, environment),
         Command::Quick(Quick::Kustomize(kustomize::Kustomize::Build(command))) => {
             kustomize::build(&command, environment)
         }

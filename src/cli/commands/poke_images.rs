@@ -5,7 +5,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     cli::{
         Environment, Failure, Report,
-        flags::{ConfirmFlags, DeploymentFlags, ResultOutputFlags},
+        flags::{ConfirmFlags, DeploymentFlags, ResultOutputFlags, StoreFlags},
         operation::Operation,
         prompt,
     },
@@ -24,6 +24,8 @@ pub(in crate::cli) struct PokeImages {
     confirm: ConfirmFlags,
     #[command(flatten)]
     output: ResultOutputFlags,
+    #[command(flatten)]
+    store: StoreFlags,
 }
 
 pub(super) async fn run(
@@ -32,7 +34,7 @@ pub(super) async fn run(
     report: Report,
     cancel: CancellationToken,
 ) -> Result<(), Failure> {
-    let PokeImages { deployment, confirm, output } = command;
+    let PokeImages { deployment, confirm, output, store } = command;
     if confirm.asks() {
         prompt::require_terminal(environment)?;
     }
@@ -47,5 +49,5 @@ pub(super) async fn run(
     let info = operation.info(output.no_obfuscate);
     let session = operation.session(&info);
     let result = engine::poke_images(&session, &prepared.desired, confirm.dry_run).await;
-    operation.conclude(result, &output)
+    operation.conclude(result, &output, Some(&store)).await
 }

@@ -5,7 +5,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     cli::{
         Environment, Failure, Report,
-        flags::{ConfirmFlags, DeploymentFlags, DiscriminatorFlag, ResultOutputFlags},
+        flags::{ConfirmFlags, DeploymentFlags, DiscriminatorFlag, ResultOutputFlags, StoreFlags},
         operation::Operation,
         output, prompt,
     },
@@ -27,6 +27,8 @@ pub(in crate::cli) struct Prune {
     discriminator: DiscriminatorFlag,
     #[command(flatten)]
     output: ResultOutputFlags,
+    #[command(flatten)]
+    store: StoreFlags,
 }
 
 pub(super) async fn run(
@@ -35,7 +37,7 @@ pub(super) async fn run(
     report: Report,
     cancel: CancellationToken,
 ) -> Result<(), Failure> {
-    let Prune { deployment, confirm, discriminator, output } = command;
+    let Prune { deployment, confirm, discriminator, output, store } = command;
     let discriminator = discriminator.discriminator.as_deref();
     let mut operation =
         Operation::start(&deployment, discriminator, environment, report, &cancel).await?;
@@ -50,7 +52,7 @@ pub(super) async fn run(
     let planned = engine::plan_prune(&session, &prepared.desired, &options).await;
     confirm_removal(&operation, &planned, confirm).await?;
     let result = planned.run(&session).await;
-    operation.conclude(result, &output)
+    operation.conclude(result, &output, Some(&store)).await
 }
 
 /// Lists what is going to be deleted, and asks if that is wanted.

@@ -8,6 +8,7 @@ mod images;
 mod inclusion;
 mod output;
 mod project;
+mod store;
 mod target;
 
 pub(super) use arguments::ArgumentFlags;
@@ -20,6 +21,7 @@ pub(super) use output::{
     OutputFlags, OutputFormat, ResultOutput, ResultOutputFlags, ValidateOutputFlags,
 };
 pub(super) use project::ProjectFlags;
+pub(super) use store::StoreFlags;
 pub(super) use target::DeploymentFlags;
 
 use crate::api::GoDuration;

@@ -28,6 +28,14 @@ pub(in crate::cli) struct ResultOutputFlags {
     pub(in crate::cli) no_obfuscate: bool,
 }
 
+impl ResultOutputFlags {
+    /// Text on standard output.
+    pub(in crate::cli) fn text() -> Self {
+        let text = ResultOutput { format: OutputFormat::Text, file: PathBuf::from("-") };
+        Self { output_format: vec![text], short_output: false, no_obfuscate: false }
+    }
+}
+
 /// In which formats the result of a validation is written, and where.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Misc arguments")]

@@ -1,9 +1,12 @@
 use std::path::PathBuf;
 
+use clap::{Args, FromArgMatches};
+
 use super::{
     ArgumentFlags, ClusterFlags, GitFlags, HelmFlags, ImageFlags, InclusionFlags, ProjectFlags,
     RegistryFlags,
 };
+use crate::diagnostic::{Class, Diagnostic};
 
 /// Which target is meant.
 #[derive(Debug, Clone, clap::Args)]
@@ -48,4 +51,18 @@ pub(in crate::cli) struct DeploymentFlags {
     /// Write rendered files to this directory
     #[arg(long = "render-output-dir", value_name = "DIR", help_heading = "Misc arguments")]
     pub(in crate::cli) render_output_dir: Option<PathBuf>,
+}
+
+impl DeploymentFlags {
+    /// The flags of somebody who gave none.
+    ///
+    /// # Errors
+    /// A defect of this program.
+    pub(in crate::cli) fn unset() -> Result<Self, Diagnostic> {
+        let matches =
+            Self::augment_args(clap::Command::new("kluctl")).try_get_matches_from(["kluctl"]);
+        matches
+            .and_then(|matches| Self::from_arg_matches(&matches))
+            .map_err(|error| Diagnostic::new(Class::Internal, error.to_string()))
+    }
 }

@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::Write,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, Output, Stdio},
 };
 
@@ -82,6 +82,12 @@ impl User {
         fs::create_dir_all(&user.home)?;
         user.write(files)?;
         Ok(user)
+    }
+
+    /// Uses another kubeconfig.
+    pub(crate) fn with_kubeconfig(mut self, path: &Path) -> Self {
+        path.clone_into(&mut self.kubeconfig);
+        self
     }
 
     /// Writes files of the project; those without text are removed.
