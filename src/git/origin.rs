@@ -1,5 +1,7 @@
 //! Where a work tree comes from: the remote, the branch, the commit, and whether something is not committed.
 
+#![expect(clippy::disallowed_methods, reason = "looks at the files of a work tree")]
+
 use std::{collections::HashSet, fs, path::Path};
 
 use gix::{Repository, index::Entry, open::Options};

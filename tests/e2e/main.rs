@@ -14,12 +14,14 @@ mod access;
 mod claims;
 mod command_line;
 mod command_line_annotations;
+mod command_line_faults;
 mod command_line_results;
 mod deletion;
 mod dependencies;
 mod deploy;
 mod engine;
 mod events;
+mod getting_started;
 mod git_access;
 mod git_command_line;
 mod git_includes;
@@ -72,12 +74,14 @@ fn main() -> ExitCode {
         claims::TESTS,
         command_line::TESTS,
         command_line_annotations::TESTS,
+        command_line_faults::TESTS,
         command_line_results::TESTS,
         deletion::TESTS,
         dependencies::TESTS,
         deploy::TESTS,
         engine::TESTS,
         events::TESTS,
+        getting_started::TESTS,
         git_access::TESTS,
         git_command_line::TESTS,
         git_includes::TESTS,

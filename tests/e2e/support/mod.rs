@@ -1,5 +1,6 @@
 //! What the tests stand on.
 
+mod api_proxy;
 mod case;
 mod command_line;
 mod conditions;
@@ -17,6 +18,7 @@ mod tls;
 mod tunnel;
 mod waits;
 
+pub(crate) use api_proxy::{ApiFault, ApiProxy};
 pub(crate) use case::{Case, TestFuture};
 pub(crate) use command_line::{Ran, User};
 pub(crate) use conditions::{check_conditions, condition, is_ready, message_of, ready_reason};
