@@ -42,7 +42,7 @@ pub(super) fn next_step(message: &str) -> Option<String> {
     if let Some(rule) = missing_right(message) {
         return Some(rule);
     }
-    if message.starts_with("namespaces \"") && message.ends_with("not found") {
+    if message.starts_with("namespaces \"") && message.contains("\" not found") {
         return Some("add the Namespace to the project, in an item before".to_owned());
     }
     let advice = ADVICE.iter().find(|(words, _)| message.contains(words));
@@ -95,7 +95,7 @@ mod tests {
                 "--force-replace-on-error",
             ),
             ("pods \"x\" is forbidden: exceeded quota: q, requested: pods=1", "ResourceQuota"),
-            ("namespaces \"gone\" not found", "Namespace"),
+            ("namespaces \"gone\" not found: it is not part of the deployment", "Namespace"),
             ("admission webhook \"a.b\" denied the request: no", "webhook"),
             ("not ready after 300 s: 0 of 1 replicas are ready", "--readiness-timeout"),
         ];

@@ -78,7 +78,7 @@ async fn conflicts_are_decided_by_annotations(case: &mut Case) -> Result<()> {
         let live = case.config_map("one").await?["data"]["value"].clone();
         let expected = if wins { &new } else { "of others" };
         ensure!(live == expected, "{key}: {value}: it is {live}\n{shown}");
-        ensure!(shown.contains("field data.value is left") == warns, "{key}: {value}: {shown}");
+        ensure!(shown.contains("field .data.value is left") == warns, "{key}: {value}: {shown}");
     }
     Ok(())
 }

@@ -161,6 +161,11 @@ async fn an_interrupted_deployment_tells_what_is_left_and_the_next_completes_it(
     ];
     let user = User::new(case, &files)?;
     for signal in ["TERM", "INT"] {
+        if case.get("apps/v1", "Deployment", "slow").await?.is_some() {
+            // So that its creation tells that the run is under way.
+            case.delete("apps/v1", "Deployment", "slow").await?;
+            case.wait_gone("apps/v1", "Deployment", "slow").await?;
+        }
         let mut command = user.command(&["deploy", "--yes", "-a=name=slow"]);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         case.wait_for("apps/v1", "Deployment", "slow", "its creation", Value::is_object).await?;
