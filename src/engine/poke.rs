@@ -28,7 +28,7 @@ use crate::{
 const PARALLEL: usize = 8;
 /// How often an object that others change meanwhile is read and changed again.
 const ATTEMPTS: usize = 5;
-/// Where the containers of workloads are: of pod templates, of CronJobs, of Pods.
+/// Where the containers of workloads are: of pod templates, of `CronJobs`, of Pods.
 const POD_SPECS: [&str; 3] =
     ["/spec/template/spec", "/spec/jobTemplate/spec/template/spec", "/spec"];
 

@@ -145,7 +145,7 @@ pub async fn plan_prune<'a>(
     planned(session, target, options, session.cancel).await
 }
 
-impl<'a> PlannedRemoval<'a> {
+impl PlannedRemoval<'_> {
     /// The objects that would be deleted, in the order in which they would be.
     pub fn objects(&self) -> impl Iterator<Item = &ObjectRef> {
         let plan = self.found.iter().flat_map(|(_, plan)| &plan.deletions);

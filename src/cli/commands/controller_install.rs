@@ -95,7 +95,7 @@ pub(super) async fn run(
     let operation = Operation::of_request(&flags, request, environment, report, &cancel).await?;
     let output = ResultOutputFlags::text();
     let options = DeployOptions { dry_run: confirm.dry_run, ..DeployOptions::default() };
-    deploy::execute(operation, confirm, &options, &output, &store).await
+    Box::pin(deploy::execute(operation, confirm, &options, &output, &store)).await
 }
 
 /// The project, with another version of the controller if one is given.

@@ -28,7 +28,7 @@ pub(in crate::cli) struct Deploy {
     #[command(flatten)]
     force: ForceFlags,
     #[command(flatten)]
-    deploy: DeployFlags,
+    run: DeployFlags,
     #[command(flatten)]
     discriminator: DiscriminatorFlag,
     #[command(flatten)]
@@ -43,15 +43,15 @@ pub(super) async fn run(
     report: Report,
     cancel: CancellationToken,
 ) -> Result<(), Failure> {
-    let Deploy { deployment, confirm, force, deploy, discriminator, output, store } = command;
+    let Deploy { deployment, confirm, force, run, discriminator, output, store } = command;
     if confirm.asks() {
         prompt::require_terminal(environment)?;
     }
     let discriminator = discriminator.discriminator.as_deref();
     let operation =
         Operation::start(&deployment, discriminator, environment, report, &cancel).await?;
-    let options = force.options(confirm.dry_run, Some(deploy), DiffOptions::default());
-    execute(operation, confirm, &options, &output, &store).await
+    let options = force.options(confirm.dry_run, Some(run), DiffOptions::default());
+    Box::pin(execute(operation, confirm, &options, &output, &store)).await
 }
 
 /// Prepares a target, asks if that is needed, and deploys it.

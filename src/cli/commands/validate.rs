@@ -89,7 +89,8 @@ pub(super) async fn run(
 
 impl Validate {
     fn is_valid(&self, result: &ValidateResult) -> bool {
-        result.errors.is_empty() && !(self.warnings_as_errors && !result.warnings.is_empty())
+        let warnings_pass = !self.warnings_as_errors || result.warnings.is_empty();
+        result.errors.is_empty() && warnings_pass
     }
 }
 
