@@ -66,7 +66,7 @@ struct GlobalFlags {
     #[arg(long, short, global = true)]
     quiet: bool,
 
-    /// Do not colour anything; the variable NO_COLOR does the same
+    /// Do not colour anything; the variable `NO_COLOR` does the same
     #[arg(long, global = true)]
     no_color: bool,
 

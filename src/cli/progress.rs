@@ -70,7 +70,7 @@ impl Progress {
     }
 
     /// Writes a line that stays.
-    fn line(&self, state: &mut State, line: &str) {
+    fn line(state: &mut State, line: &str) {
         let hidden = state.block.erase();
         super::output::to_stderr(&format!("{hidden}{line}"));
     }
@@ -138,7 +138,7 @@ impl Observer for Progress {
             super::output::to_stderr(&hidden);
         }
         if let EngineEvent::Warning { message } = &event {
-            return self.line(state, &self.report.warning(message));
+            return Self::line(state, &self.report.warning(message));
         }
         let text = match self.report.display {
             Display::Quiet => None,
@@ -146,7 +146,7 @@ impl Observer for Progress {
             display => plain(&event, state, display == Display::Everything),
         };
         if let Some(text) = text {
-            self.line(state, &format!("{text}\n"));
+            Self::line(state, &format!("{text}\n"));
         }
     }
 }

@@ -100,7 +100,9 @@ fn page(name: &str, command: &Command) -> String {
     for (heading, mut args) in groups {
         args.sort_by_key(|arg| arg.get_long().map(str::to_owned));
         let _ = writeln!(out, "\n## {heading}\n");
-        args.into_iter().for_each(|arg| row(&mut out, arg));
+        for arg in args {
+            row(&mut out, arg);
+        }
     }
     out
 }

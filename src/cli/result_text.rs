@@ -108,6 +108,9 @@ fn is_run(reference: &ObjectRef) -> bool {
     reference.kind.is_empty() && reference.name.is_empty()
 }
 
+/// A row of a table: the lines of its first cell, and those of its second with the mark that gives the colour.
+type Row = (Vec<String>, Vec<(String, char)>);
+
 /// A table of two columns; long lines are wrapped. Lines of differences are coloured if `style` says so.
 fn table<'a>(
     out: &mut String,
@@ -125,8 +128,7 @@ fn table<'a>(
         (first, wrap(second.trim_end_matches('\n'), second_width))
     };
     let heading = (vec![heading[0].to_owned()], vec![(heading[1].to_owned(), ' ')]);
-    let rows: Vec<(Vec<String>, Vec<(String, char)>)> =
-        std::iter::once(heading).chain(rows.map(cells)).collect();
+    let rows: Vec<Row> = std::iter::once(heading).chain(rows.map(cells)).collect();
     let width = |line: &str| line.chars().count();
     let first_width = rows.iter().flat_map(|(first, _)| first.iter().map(|line| width(line)));
     let first_width = first_width.max().unwrap_or_default();

@@ -229,7 +229,7 @@ mod tests {
         }
     }
 
-    fn object(kind: &str, spec: Value) -> Object {
+    fn object(kind: &str, spec: &Value) -> Object {
         Object::new(
             json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "x"}, "spec": spec}),
         )
@@ -238,6 +238,8 @@ mod tests {
 
     #[test]
     fn images_go_to_the_containers_of_their_names() {
+        type Shape = fn(Value) -> Value;
+
         let pod = json!({
             "containers": [{"name": "main", "image": "old"}, {"name": "other", "image": "kept"}],
             "initContainers": [{"name": "main", "image": "old"}],
@@ -246,14 +248,14 @@ mod tests {
             "containers": [{"name": "main", "image": "new"}, {"name": "other", "image": "kept"}],
             "initContainers": [{"name": "main", "image": "new"}],
         });
-        let shapes: [(&str, fn(Value) -> Value); 3] = [
+        let shapes: [(&str, Shape); 3] = [
             ("Deployment", |pod| json!({"template": {"spec": pod}})),
             ("CronJob", |pod| json!({"jobTemplate": {"spec": {"template": {"spec": pod}}}})),
             ("Pod", |pod| pod),
         ];
         let image = image("main", "new");
         for (kind, shape) in shapes {
-            let changed = with_images(&object(kind, shape(pod.clone())), &[&image]).unwrap();
+            let changed = with_images(&object(kind, &shape(pod.clone())), &[&image]).unwrap();
             assert_eq!(changed["spec"], shape(expected.clone()), "{kind}");
         }
     }
@@ -261,7 +263,7 @@ mod tests {
     #[test]
     fn an_object_with_its_images_is_left_alone() {
         let pod = json!({"containers": [{"name": "main", "image": "new"}]});
-        let object = object("Pod", pod);
+        let object = object("Pod", &pod);
         assert!(with_images(&object, &[&image("main", "new")]).is_none());
         assert!(with_images(&object, &[&image("side", "x")]).is_none());
     }
