@@ -89,6 +89,7 @@ fn name(stage: Stage) -> &'static str {
     match stage {
         Stage::Load => "load",
         Stage::Render => "render",
+        Stage::Helm => "charts",
         Stage::Build => "build",
         Stage::Observe => "read",
         Stage::Apply => "apply",
