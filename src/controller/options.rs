@@ -10,6 +10,7 @@ use crate::{
 
 /// How the controller runs. The front fills it in; nothing here is read from the environment.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own for the operator")]
 pub struct Options {
     /// The cluster whose KluctlDeployments are reconciled.
     pub own: Own,

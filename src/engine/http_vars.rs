@@ -44,7 +44,7 @@ impl HttpVars {
         reach: Reach,
         cancel: CancellationToken,
     ) -> Result<Self, Diagnostic> {
-        Self::with(ClientOptions { proxies, reach, ..ClientOptions::default() }, cancel)
+        Self::with(&ClientOptions { proxies, reach, ..ClientOptions::default() }, cancel)
     }
 
     /// As [`HttpVars::new`], but redirects are followed to other hosts: for requests that carry no secrets.
@@ -62,12 +62,12 @@ impl HttpVars {
             redirects: Redirects::AnyHost,
             ..ClientOptions::default()
         };
-        Self::with(options, cancel)
+        Self::with(&options, cancel)
     }
 
-    fn with(options: ClientOptions, cancel: CancellationToken) -> Result<Self, Diagnostic> {
+    fn with(options: &ClientOptions, cancel: CancellationToken) -> Result<Self, Diagnostic> {
         let reach = options.reach;
-        let client = net::client(&options)
+        let client = net::client(options)
             .map_err(|error| Diagnostic::new(Class::Access, error.to_string()))?;
         Ok(Self { client, reach, cancel })
     }

@@ -26,10 +26,13 @@ pub struct RemoteResources {
     known: Mutex<Known>,
 }
 
+/// Address and reference.
+type Key = (String, Option<String>);
+
 #[derive(Default)]
 struct Known {
     /// The files, and the position in `resolved`.
-    repositories: HashMap<(String, Option<String>), (Arc<dyn SourceTree>, usize)>,
+    repositories: HashMap<Key, (Arc<dyn SourceTree>, usize)>,
     /// In order of first use.
     resolved: Vec<ResolvedRepository>,
     files: HashMap<String, RemoteFile>,
@@ -113,7 +116,7 @@ impl RemoteResources {
     }
 }
 
-fn key(repository: &Repository) -> (String, Option<String>) {
+fn key(repository: &Repository) -> Key {
     (repository.url.clone(), repository.reference.clone())
 }
 

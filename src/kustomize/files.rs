@@ -36,7 +36,7 @@ pub(crate) struct Files<'a> {
 
 impl Files<'_> {
     /// The path in the tree of what a kustomization in `dir` names.
-    fn resolve(self, dir: &str, path: &str, place: &Place) -> Result<String> {
+    fn resolve(dir: &str, path: &str, place: &Place) -> Result<String> {
         if path.contains("://") || path.starts_with("git@") || path.starts_with("git::") {
             let message = format!("{} is no address of a repository", redact_url(path));
             let problem = place.problem(message);
@@ -59,7 +59,10 @@ impl Files<'_> {
 
     /// A path in the tree as it is told to the user.
     pub(crate) fn shown(self, path: String) -> String {
-        self.repository.map(|repository| repository.shown(&path)).unwrap_or(path)
+        match self.repository {
+            Some(repository) => repository.shown(&path),
+            None => path,
+        }
     }
 
     /// Reads a file that a kustomization in `dir` names. Returns how it is called in messages, too.
@@ -70,7 +73,7 @@ impl Files<'_> {
         if !self.absolute_paths {
             Self::refuse_absolute(path, place)?;
         }
-        let file = self.resolve(dir, path, place)?;
+        let file = Self::resolve(dir, path, place)?;
         let text = self.tree.read(&file).map_err(|source| read_error(place, source))?;
         if self.load_restrictor == LoadRestrictor::RootOnly {
             let real = self.tree.real_path(&file).map_err(|source| read_error(place, source))?;
@@ -88,7 +91,7 @@ impl Files<'_> {
     /// The directory that a kustomization in `dir` names, links followed.
     pub(crate) fn resolve_dir(self, dir: &str, path: &str, place: &Place) -> Result<String> {
         Self::refuse_absolute(path, place)?;
-        let dir = self.resolve(dir, path, place)?;
+        let dir = Self::resolve(dir, path, place)?;
         match self.tree.real_path(&dir) {
             Err(TreeError::NotFound { .. }) => Ok(dir),
             other => other.map_err(|source| read_error(place, source)),

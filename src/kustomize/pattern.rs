@@ -41,7 +41,7 @@ pub(crate) fn prefix_matched<'a>(pattern: &str, text: &'a str) -> Option<&'a str
         Some('\n') | None => false,
         Some(found) => wanted == '.' || wanted == found,
     };
-    pattern.chars().all(fits).then(|| rest.as_str())
+    pattern.chars().all(fits).then_some(rest.as_str())
 }
 
 #[cfg(test)]

@@ -140,10 +140,12 @@ impl SourceTree for DiskTree {
         for entry in fs::read_dir(&real).map_err(|source| io_error(path, &source))? {
             let entry = entry.map_err(|source| io_error(path, &source))?;
             // Names that are not UTF-8 cannot be referred to from YAML; dangling links lead nowhere.
-            let found = entry.file_type().and_then(|found| match found.is_symlink() {
-                true => fs::metadata(entry.path()).map(|metadata| metadata.file_type()),
-                false => Ok(found),
-            });
+            let found = match entry.file_type() {
+                Ok(link) if link.is_symlink() => {
+                    fs::metadata(entry.path()).map(|it| it.file_type())
+                }
+                found => found,
+            };
             if let (Ok(name), Ok(found)) = (entry.file_name().into_string(), found) {
                 entries.push(Entry { name, kind: kind_of(found) });
             }

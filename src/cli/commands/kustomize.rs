@@ -28,7 +28,7 @@ use crate::{
 #[derive(Debug, clap::Subcommand)]
 pub(in crate::cli) enum Kustomize {
     /// Print the objects of a kustomization, as `kustomize build` does
-    Build(Build),
+    Build(Box<Build>),
 }
 
 /// Builds a kustomization and prints its objects.

@@ -114,6 +114,6 @@ impl<'a> Walk<'a> {
     }
 
     fn spec(&self, path: &[&str]) -> FieldSpec {
-        FieldSpec::new(self.gvk.clone(), &path.join("/"), false)
+        FieldSpec::new(self.gvk.clone(), path.join("/"), false)
     }
 }
