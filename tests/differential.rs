@@ -9,6 +9,8 @@ mod command;
 mod corpus;
 #[path = "differential/helm.rs"]
 mod helm;
+#[path = "differential/random.rs"]
+mod random;
 #[path = "differential/remote.rs"]
 mod remote;
 #[path = "differential/templates.rs"]
