@@ -2,6 +2,8 @@
 //! cache directory.
 
 mod access;
+pub(super) mod place;
+pub(super) mod releases;
 
 use std::{
     path::{Path, PathBuf},

@@ -153,7 +153,7 @@ impl Rendering {
         &self,
         index: usize,
         rendered: RenderedItem,
-        manifests: Vec<Arc<str>>,
+        manifests: &[Arc<str>],
     ) -> Result<RenderedItem, Vec<ItemError>> {
         let mut files = Arc::unwrap_or_clone(rendered.files);
         for (chart, text) in rendered.charts.iter().zip(manifests) {

@@ -135,7 +135,7 @@ impl Run<'_> {
         if !errors.is_empty() {
             return Err(errors);
         }
-        self.rendering.complete_item(index, item, manifests)
+        self.rendering.complete_item(index, item, &manifests)
     }
 
     async fn chart(&self, index: usize, chart: &ChartUse) -> Result<Arc<str>, ChartError> {

@@ -88,7 +88,7 @@ impl Program {
         is_program.then(|| Self { path: path.to_owned(), identity })
     }
 
-    fn failed(&self, message: impl ToString) -> HelmError {
+    fn failed(&self, message: &dyn std::fmt::Display) -> HelmError {
         HelmError::Program {
             program: self.path.display().to_string(),
             message: message.to_string(),
@@ -105,7 +105,7 @@ impl Program {
         let done = self.run(&arguments, home, &[], cancel).await?;
         let text = String::from_utf8_lossy(&done.output).trim().to_owned();
         if !done.success {
-            return Err(self.failed(format!("it does not tell its version: {}", done.messages)));
+            return Err(self.failed(&format!("it does not tell its version: {}", done.messages)));
         }
         match version(&text) {
             Some(found) if Some(found) >= version(MINIMUM_VERSION) => Ok(()),
@@ -113,7 +113,7 @@ impl Program {
                 let (program, found) = (self.path.display().to_string(), text);
                 Err(HelmError::OldProgram { program, found })
             }
-            None => Err(self.failed(format!("it does not tell its version, but {text:?}"))),
+            None => Err(self.failed(&format!("it does not tell its version, but {text:?}"))),
         }
     }
 
@@ -140,12 +140,12 @@ impl Program {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
-        let child = command.spawn().map_err(|error| self.failed(error))?;
+        let child = command.spawn().map_err(|error| self.failed(&error))?;
         tokio::select! {
             done = self.finish(child, input) => done,
             () = cancel.cancelled() => Err(HelmError::Cancelled),
             () = tokio::time::sleep(TIMEOUT) => {
-                Err(self.failed(format!("it did not end within {} s", TIMEOUT.as_secs())))
+                Err(self.failed(&format!("it did not end within {} s", TIMEOUT.as_secs())))
             }
         }
     }
@@ -153,7 +153,7 @@ impl Program {
     async fn finish(&self, mut child: Child, input: &[u8]) -> Result<Done, HelmError> {
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(mut stdin), Some(stdout), Some(stderr)) = pipes else {
-            return Err(self.failed("it has no standard streams"));
+            return Err(self.failed(&"it has no standard streams"));
         };
         let write = async {
             // A program that ends early does not read on, and says why.
@@ -162,7 +162,7 @@ impl Program {
         };
         let (mut output, mut messages) = (Vec::new(), Vec::new());
         let (mut stdout, mut stderr) = (stdout.take(MAX_OUTPUT + 1), stderr.take(MAX_MESSAGES));
-        let (_, output_read, messages_read) =
+        let ((), output_read, messages_read) =
             tokio::join!(write, stdout.read_to_end(&mut output), async {
                 let read = stderr.read_to_end(&mut messages).await;
                 // What is too long to show must not block the program.
@@ -170,15 +170,15 @@ impl Program {
                 let _drained = tokio::io::copy(&mut rest, &mut tokio::io::sink()).await;
                 read
             });
-        output_read.map_err(|error| self.failed(error))?;
-        messages_read.map_err(|error| self.failed(error))?;
+        output_read.map_err(|error| self.failed(&error))?;
+        messages_read.map_err(|error| self.failed(&error))?;
         if output.len() as u64 > MAX_OUTPUT {
-            return Err(self.failed(format!("it wrote more than {MAX_OUTPUT} bytes")));
+            return Err(self.failed(&format!("it wrote more than {MAX_OUTPUT} bytes")));
         }
-        let status = child.wait().await.map_err(|error| self.failed(error))?;
+        let status = child.wait().await.map_err(|error| self.failed(&error))?;
         let messages = String::from_utf8_lossy(&messages).into_owned();
         if !status.success() && messages.trim().is_empty() {
-            return Err(self.failed(format!("it ended with {status}")));
+            return Err(self.failed(&format!("it ended with {status}")));
         }
         Ok(Done { success: status.success(), output, messages })
     }

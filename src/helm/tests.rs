@@ -1,3 +1,5 @@
+#![expect(clippy::disallowed_methods, reason = "makes programs, and looks at what they leave")]
+
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, sync::Arc};
 
 use serde_json::json;

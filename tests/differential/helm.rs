@@ -129,9 +129,12 @@ const CASES: &[Case] = &[
 ];
 
 fn variable(name: &str) -> PathBuf {
-    std::env::var_os(name).map(PathBuf::from).unwrap_or_else(|| {
-        panic!("{name} must be set; `make test` builds the program and copies the charts")
-    })
+    let value = std::env::var_os(name);
+    assert!(
+        value.is_some(),
+        "{name} must be set; `make test` builds the program and copies the charts"
+    );
+    value.unwrap().into()
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -140,9 +143,9 @@ fn copy(from: &Path, to: &Path) {
         let path = entry.unwrap().path();
         let target = to.join(path.file_name().unwrap());
         if path.is_dir() {
-            copy(&path, &target)
+            copy(&path, &target);
         } else {
-            fs::write(target, fs::read(path).unwrap()).unwrap()
+            fs::write(target, fs::read(path).unwrap()).unwrap();
         }
     }
 }

@@ -26,6 +26,7 @@ mod git_access;
 mod git_command_line;
 mod git_includes;
 mod helm;
+mod helm_commands;
 mod install;
 mod kubeconfig;
 mod limited_accounts;
@@ -86,6 +87,7 @@ fn main() -> ExitCode {
         git_command_line::TESTS,
         git_includes::TESTS,
         helm::TESTS,
+        helm_commands::TESTS,
         install::TESTS,
         kubeconfig::TESTS,
         limited_accounts::TESTS,

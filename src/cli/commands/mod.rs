@@ -6,6 +6,8 @@ mod controller_run;
 mod delete;
 mod deploy;
 mod diff;
+mod helm_pull;
+mod helm_update;
 mod kustomize;
 pub(super) mod lint;
 mod list_images;
@@ -30,6 +32,8 @@ pub(super) enum Command {
     Delete(Box<delete::Delete>),
     Deploy(Box<deploy::Deploy>),
     Diff(Box<diff::Diff>),
+    HelmPull(Box<helm_pull::HelmPull>),
+    HelmUpdate(Box<helm_update::HelmUpdate>),
     Lint(Box<lint::Lint>),
     ListImages(Box<list_images::ListImages>),
     ListTargets(list_targets::ListTargets),
@@ -83,6 +87,12 @@ pub(super) fn run(
         Command::Quick(Quick::Version) => {
             Ok(output::to_stdout(concat!(env!("CARGO_PKG_VERSION"), "\n"))?)
         }
+        Command::HelmPull(command) => session::run(command.charts.timeout(), |cancel| {
+            helm_pull::run(*command, environment, cancel)
+        }),
+        Command::HelmUpdate(command) => session::run(command.charts.timeout(), |cancel| {
+            helm_update::run(*command, environment, report, cancel)
+        }),
         Command::Schema(command) => schema::run(&command, environment),
         Command::Lint(command) => session::run(command.deployment.project.timeout, |cancel| {
             lint::run(*command, environment, report, cancel)

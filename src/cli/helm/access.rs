@@ -225,6 +225,8 @@ fn docker_config(environment: &Environment) -> Vec<AccessRule> {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::disallowed_methods, reason = "makes the files of a home directory")]
+
     use std::fs;
 
     use clap::Parser;

@@ -9,7 +9,6 @@ use crate::{net::Identity, secret::Secret};
 
 /// How a repository or registry is reached.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own for the user")]
 pub struct Access {
     /// Where it comes from, for messages.
     pub origin: String,

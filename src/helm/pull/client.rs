@@ -19,7 +19,7 @@ use crate::{
         self, ClientOptions, Failure, NetError, Proxies, Reach, Redirects, RetryPolicy, jitter,
         retry_after, sleep, stream_bounded,
     },
-    secret::redact_url,
+    secret::{Secret, redact_url},
 };
 
 /// Redirects in a row.
@@ -33,8 +33,8 @@ const RETRY: RetryPolicy =
 pub(super) enum Authorization {
     #[default]
     None,
-    Basic(String, Option<crate::secret::Secret<String>>),
-    Bearer(crate::secret::Secret<String>),
+    Basic(String, Option<Secret<String>>),
+    Bearer(Secret<String>),
 }
 
 /// HTTP clients by what they are made of.
@@ -42,7 +42,7 @@ pub(super) enum Authorization {
 pub(super) struct Clients {
     proxies: Proxies,
     reach: Reach,
-    clients: Mutex<HashMap<ClientOptions, Client>>,
+    made: Mutex<HashMap<ClientOptions, Client>>,
 }
 
 /// A request that is about to be made.
@@ -56,7 +56,7 @@ pub(super) struct Fetch<'a> {
 
 impl Clients {
     pub(super) fn new(proxies: Proxies, reach: Reach) -> Self {
-        Self { proxies, reach, clients: Mutex::default() }
+        Self { proxies, reach, made: Mutex::default() }
     }
 
     /// The client for a host; for others than the one that the access is for, it has no client certificate.
@@ -70,7 +70,7 @@ impl Clients {
             skips_tls_checks: access.skips_tls_checks,
             ..ClientOptions::default()
         };
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = clients.get(&options) {
             return Ok(client.clone());
         }
@@ -123,7 +123,7 @@ impl Clients {
             let mut request = client.get(bare.clone()).header(header::ACCEPT, fetch.accept);
             match &fetch.authorization {
                 Authorization::Basic(user, password) if is_trusted => {
-                    request = request.basic_auth(user, password.as_ref().map(|p| p.reveal()));
+                    request = request.basic_auth(user, password.as_ref().map(Secret::reveal));
                 }
                 Authorization::Bearer(token) if is_trusted => {
                     request = request.bearer_auth(token.reveal());

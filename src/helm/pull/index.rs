@@ -1,6 +1,6 @@
 //! The index of a Helm repository, read as it comes: indexes have tens of megabytes, of which one chart is wanted.
 
-use std::io::Read;
+use std::io::{BufRead, Read};
 
 use yaml_rust2::{Event, parser::Parser, scanner::TScalarStyle};
 
@@ -33,7 +33,7 @@ const MAX_NAMES: usize = 100_000;
 ///
 /// # Errors
 /// When the text is no index; the message says why.
-pub fn read_index(text: impl Read, chart: &str) -> Result<Index, String> {
+pub fn read_index(text: impl BufRead, chart: &str) -> Result<Index, String> {
     let mut failed = None;
     let chars = Utf8 { bytes: text.bytes(), failed: &mut failed };
     let mut parser = Parser::new(chars);

@@ -28,6 +28,7 @@ pub(crate) use forward_proxy::ForwardProxy;
 pub(crate) use git::{GitRepo, GitServer};
 pub(crate) use projects::{SHARED, STUCK, TWO_CONFIG_MAPS, config_map, merge, with};
 pub(crate) use proxy::{Fault, FaultProxy};
+pub(crate) use servers::Server;
 pub(crate) use ssh::SshServer;
 pub(crate) use suite::{Suite, root};
 pub(crate) use tls::Tls;
