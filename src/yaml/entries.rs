@@ -42,11 +42,6 @@ impl Entries {
         Ok(())
     }
 
-    /// Makes room for another value of the same key.
-    pub(super) fn forget(&mut self, key: &str) {
-        self.nodes.remove(key);
-    }
-
     /// Takes what `<<` refers to: a mapping or a list of mappings.
     pub(super) fn merge(
         &mut self,
