@@ -139,7 +139,7 @@ impl Rendering {
             errors.into_iter().map(lift).collect::<Vec<_>>()
         })?;
         if charts.is_empty() {
-            return self.with_kustomization(item, files, charts);
+            return self.with_kustomization(item, files, &charts);
         }
         let kustomization = Kustomization::default();
         Ok(RenderedItem { files: Arc::new(files), kustomization, charts })
@@ -159,18 +159,18 @@ impl Rendering {
         for (chart, text) in rendered.charts.iter().zip(manifests) {
             files.insert(&chart.output, text.as_bytes());
         }
-        self.with_kustomization(&self.items[index], files, rendered.charts)
+        self.with_kustomization(&self.items[index], files, &rendered.charts)
     }
 
     fn with_kustomization(
         &self,
         item: &Item,
         mut files: MemoryTree,
-        charts: Vec<ChartUse>,
+        charts: &[ChartUse],
     ) -> Result<RenderedItem, Vec<ItemError>> {
         let mut kustomization = Kustomization::default();
         if let Some(dir) = item.dir.as_deref().filter(|_| !item.config.only_render) {
-            kustomization = kustomization::prepare(item, dir, &files, &charts)
+            kustomization = kustomization::prepare(item, dir, &files, charts)
                 .map_err(|error| vec![self.error(item, error.into(), Some(&files))])?;
             if let Some((path, text)) = kustomization.written.take() {
                 files.insert(&path, text.into_bytes());

@@ -49,13 +49,12 @@ fn parts(page: &str) -> Result<Vec<Part>> {
 fn commands(block: &[&str]) -> Result<Vec<(String, String)>> {
     let mut commands: Vec<(String, String)> = Vec::new();
     for line in block {
-        match line.strip_prefix("$ ") {
-            Some(command) => commands.push((command.to_owned(), String::new())),
-            None => {
-                let (_, output) = commands.last_mut().context("output without a command")?;
-                output.push_str(line);
-                output.push('\n');
-            }
+        if let Some(command) = line.strip_prefix("$ ") {
+            commands.push((command.to_owned(), String::new()));
+        } else {
+            let (_, output) = commands.last_mut().context("output without a command")?;
+            output.push_str(line);
+            output.push('\n');
         }
     }
     Ok(commands)

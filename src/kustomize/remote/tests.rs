@@ -87,6 +87,9 @@ fn addresses_are_read_as_kustomize_reads_them() {
 
 const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: NAME}\n";
 
+/// Names with contents.
+type Texts<'a> = &'a [(&'a str, &'a str)];
+
 /// Repositories by address and reference, files by URL, and what was asked for.
 #[derive(Default)]
 struct Web {
@@ -96,8 +99,9 @@ struct Web {
 }
 
 impl Web {
-    fn with(repositories: &[(&str, &str, &[(&str, &str)])], files: &[(&str, &str)]) -> Self {
-        let tree = |(url, reference, files): &(&str, &str, &[(&str, &str)])| {
+    /// Repositories by URL and reference, with their files; and files by URL.
+    fn with(repositories: &[(&str, &str, Texts<'_>)], files: Texts<'_>) -> Self {
+        let tree = |(url, reference, files): &(&str, &str, Texts<'_>)| {
             let reference = Some((*reference).to_owned()).filter(|text| !text.is_empty());
             (((*url).to_owned(), reference), MemoryTree::from_texts(files.iter().copied()))
         };

@@ -74,8 +74,8 @@ fn positions_of_rendered_text_lead_back_to_the_file() {
 #[test]
 fn positions_in_very_long_texts_are_found_without_comparing_all_of_them() {
     let source = "first: 1\n{% for i in range(300000) %}a: {{ i }}\n{% endfor %}\nlast: 1\n";
-    let lines: String = (0..300_000).map(|i| format!("a: {i}\n")).collect();
-    let rendered = format!("first: 1\n{lines}last: 1\n");
+    let lines: Vec<_> = (0..300_000).map(|i| format!("a: {i}")).collect();
+    let rendered = format!("first: 1\n{}\nlast: 1\n", lines.join("\n"));
     let file = RenderedFile::new("f.yaml", None, source, &rendered);
     let line = |line: usize| {
         let (position, same) = file.source_position(Position { line, column: 1 });

@@ -104,7 +104,7 @@ impl Shared {
         let count = self.count.fetch_add(1, Ordering::SeqCst);
         (self.seed.load(Ordering::SeqCst), count).hash(&mut hasher);
         let noise = hasher.finish();
-        if faults.is_empty() || noise % 5 != 0 {
+        if faults.is_empty() || !noise.is_multiple_of(5) {
             return None;
         }
         self.hits.fetch_add(1, Ordering::SeqCst);
