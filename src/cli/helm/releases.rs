@@ -177,12 +177,16 @@ fn unrendered(diagnostic: Diagnostic) -> Diagnostic {
     diagnostic.with_hint("this command reads the file as it is, without rendering it as a template")
 }
 
-/// Puts another text in place of a scalar that starts at `at`, with its quotes if it has any.
+/// Puts another text in place of the scalar of the entry at `at`, with its quotes if it has any.
 fn replace_scalar(text: &str, at: Position, former: &str, new: &str) -> Option<String> {
     let line_start: usize = text.split_inclusive('\n').take(at.line - 1).map(str::len).sum();
     let line = &text[line_start..];
     let column = line.char_indices().nth(at.column - 1)?.0;
     let start = line_start + column;
+    // The place of an entry is that of its key.
+    let key = text[start..].find(':')? + 1;
+    let value = &text[start + key..];
+    let start = start + key + (value.len() - value.trim_start().len());
     let rest = &text[start..];
     let candidates = [format!("\"{former}\""), format!("'{former}'"), former.to_owned()];
     let found = candidates.into_iter().find(|candidate| rest.starts_with(candidate.as_str()))?;
@@ -239,7 +243,7 @@ mod tests {
         let text = problems.join("\n");
         for words in [
             "a/helm-chart.yaml",
-            "b/helm-chart.yaml:2:3: web of https://h/ {{ args.version }} is a template",
+            "b/helm-chart.yaml:1:1: web of https://h/ {{ args.version }} is a template",
             "c/helm-chart.yaml",
             "without rendering",
         ] {
