@@ -20,6 +20,8 @@ use crate::{
 
 /// How often the claims are read again while those who come later step back.
 const LOOKS: u32 = 10;
+/// How often a grant is tried again because somebody else wrote to the object meanwhile.
+const CONFLICTS: u32 = 40;
 /// The pause between two looks.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -79,7 +81,9 @@ async fn ask(pass: &mut Pass, target: &Target, rest: &Rest<'_>) -> Result<Claime
         return settle(pass, bid, claim, known);
     }
     let mut is_raised = false;
-    for _ in 0..LOOKS {
+    let (mut looks, mut conflicts) = (0, 0);
+    while looks < LOOKS && conflicts < CONFLICTS {
+        looks += 1;
         if !is_raised {
             bid.asked = Some(super::now());
             pass.record_claim(&bid).await?;
@@ -111,13 +115,20 @@ async fn ask(pass: &mut Pass, target: &Target, rest: &Rest<'_>) -> Result<Claime
                 if pass.record_grant(&bid, own).await? {
                     return settle(pass, bid, Claim::Granted, bids);
                 }
+                // The request still stands, as the next look will show; only the version was another.
                 bid.state = ClaimState::Requested;
-                is_raised = false;
+                conflicts += 1;
+                looks -= 1;
             }
             refused @ Claim::Refused { .. } => return settle(pass, bid, refused, bids),
         }
     }
-    Err(goes_first(target, "another object, which has not stepped back yet,"))
+    if conflicts < CONFLICTS {
+        return Err(goes_first(target, "another object, which has not stepped back yet,"));
+    }
+    let message =
+        "others write to this object faster than its claim can be recorded; nothing was deployed";
+    Err(Failure::waiting(reason::OWNERSHIP_CONFLICT, message))
 }
 
 /// Takes down requests that nobody seems to stand behind. Returns whether any of them is not what it was, so that it makes
@@ -201,6 +212,18 @@ async fn look(
     };
     let mut found = Look::default();
     let now = super::now();
+    let kinds = context.own.refresh_kinds().await.map_err(|outcome| failed(&outcome))?;
+    if let Some(theirs) = kinds.preferred(GITOPS_GROUP, KIND) {
+        match list(context, theirs).await {
+            Ok(objects) => found.bids.extend(objects.iter().filter_map(|object| {
+                Some((Claimant::theirs(&name_of(object)), Bid::read_foreign(object)?))
+            })),
+            // A warning at the start has told of it.
+            Err(outcome) if outcome.is_refused() || outcome.is_absent() => {}
+            Err(outcome) => return Err(failed(&outcome)),
+        }
+    }
+    // Last, because what is granted upon it is written onto these versions.
     for object in list(context, &own_kind()).await.map_err(|outcome| failed(&outcome))? {
         let name = name_of(&object);
         let is_me = me == Some(&name);
@@ -214,16 +237,6 @@ async fn look(
         if is_me {
             found.own = Some(StoredObject::new(object));
         }
-    }
-    let kinds = context.own.refresh_kinds().await.map_err(|outcome| failed(&outcome))?;
-    let Some(theirs) = kinds.preferred(GITOPS_GROUP, KIND) else { return Ok(found) };
-    match list(context, theirs).await {
-        Ok(objects) => found.bids.extend(objects.iter().filter_map(|object| {
-            Some((Claimant::theirs(&name_of(object)), Bid::read_foreign(object)?))
-        })),
-        // A warning at the start has told of it.
-        Err(outcome) if outcome.is_refused() || outcome.is_absent() => {}
-        Err(outcome) => return Err(failed(&outcome)),
     }
     Ok(found)
 }
